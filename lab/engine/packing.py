@@ -1,0 +1,215 @@
+"""How branches are laid out in one packed sequence: rows, layers at which rows are born, masks.
+
+A branch is a full token sequence with its changes. Branches that share a prefix run it once, as
+the trunk. What remains of all of them is laid side by side as rows of one sequence (tree
+attention, as in speculative decoding: Miao et al. 2023, arXiv 2305.09781), where each row sees
+the trunk and the earlier rows of its own branch.
+
+Below the first layer that a branch changes, its rows equal those of the unchanged sequence. So
+they need not exist there: they are *born* at that layer as copies of the rows of an unchanged
+branch with the same tokens. In a sweep over all heads this halves the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Int
+
+from lab.engine.edits import Block, Change
+from lab.errors import LabError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """One run that is asked for: a token sequence, changes, and where to look.
+
+    Attributes:
+        tokens: the whole sequence, trunk included.
+        changes: edits and blocks, in any order; edits of one site apply in the order given.
+        keep: token indices whose logits and activations come back; None means the decision only.
+    """
+
+    tokens: tuple[int, ...]
+    changes: tuple[Change, ...] = ()
+    keep: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.tokens:
+            raise LabError("A branch without tokens cannot be run.")
+        if not self.kept:
+            raise LabError("A branch that keeps no position gives nothing back: name one.")
+        for position in (*self.kept, *(p for c in self.changes for p in _positions(c))):
+            if not 0 <= position < len(self.tokens):
+                raise LabError(
+                    f"Position {position} is outside of its prompt of {len(self.tokens)} tokens."
+                )
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Token indices whose results come back, in the order asked."""
+        return (len(self.tokens) - 1,) if self.keep is None else self.keep
+
+    @property
+    def first_touched(self) -> int:
+        """The first position that is changed or kept: no trunk may reach it."""
+        return min((*self.kept, *(p for c in self.changes for p in _positions(c))))
+
+    @property
+    def born(self) -> int:
+        """The first layer whose rows differ from those of the unchanged sequence."""
+        return min((c.layer for c in self.changes), default=0)
+
+
+def _positions(change: Change) -> tuple[int, ...]:
+    return change.queries if isinstance(change, Block) else change.positions
+
+
+def common_prefix(sequences: Sequence[Sequence[int]]) -> int:
+    """How many leading tokens all sequences share."""
+    ordered = sorted(map(tuple, sequences))
+    first, last = ordered[0], ordered[-1]
+    for i, (a, b) in enumerate(zip(first, last, strict=False)):
+        if a != b:
+            return i
+    return min(len(first), len(last))
+
+
+def trunk_length(branches: Sequence[Branch]) -> int:
+    """The longest prefix that all branches share and that none changes or keeps."""
+    shared = common_prefix([b.tokens for b in branches])
+    return min(shared, *(b.first_touched for b in branches))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packing:
+    """Branches laid out behind a trunk; rows are ordered by the layer at which they are born.
+
+    Attributes:
+        trunk: number of trunk tokens.
+        branches: the branches in row order; ``order`` says which asked branch each one is, with
+            -1 for an unchanged branch that was added as the copying source of others.
+        starts: first row of each branch.
+        base: for each row, the row of an unchanged branch that it is a copy of at birth.
+        born: for each row, the layer at which it is born.
+        position: for each row, its token index in its branch.
+        owner: for each row, the branch it belongs to.
+    """
+
+    trunk: int
+    branches: tuple[Branch, ...]
+    order: tuple[int, ...]
+    starts: tuple[int, ...]
+    base: Int[torch.Tensor, " row"]
+    born: Int[torch.Tensor, " row"]
+    position: Int[torch.Tensor, " row"]
+    owner: Int[torch.Tensor, " row"]
+    _rows_at: dict[int, int] = field(default_factory=dict, repr=False)
+
+    def rows_at(self, layer: int) -> int:
+        """How many rows exist in a layer: since rows are ordered by birth, the first so many."""
+        if layer not in self._rows_at:
+            self._rows_at[layer] = int((self.born <= layer).sum())
+        return self._rows_at[layer]
+
+    def tokens(self) -> list[int]:
+        """Token of every row."""
+        return [t for b in self.branches for t in b.tokens[self.trunk :]]
+
+    def row(self, branch: int, position: int) -> int:
+        """The row of a branch's token."""
+        return self.starts[branch] + position - self.trunk
+
+    def live_row(self, branch: int, position: int, layer: int) -> int:
+        """The row that holds a branch's activation in a layer: before birth, its base's."""
+        row = self.row(branch, position)
+        return row if layer >= self.branches[branch].born else int(self.base[row])
+
+    def visible(self, rows: int, window: int | None = None) -> Bool[torch.Tensor, "row key"]:
+        """Which keys each of the first ``rows`` rows sees: trunk columns first, then the rows.
+
+        With a sliding ``window``, a row sees the last ``window`` positions, itself included, and
+        the trunk columns are the last ``window - 1`` trunk tokens: no more are kept as keys.
+        """
+        position, owner = self.position[:rows], self.owner[:rows]
+        own = (owner[:, None] == owner[None]) & (position[None] <= position[:, None])
+        if window is None:
+            return torch.cat([torch.ones(rows, self.trunk, dtype=torch.bool), own], 1)
+        own &= position[:, None] - position[None] < window
+        first = max(0, self.trunk - (window - 1))
+        trunk = position[:, None] - torch.arange(first, self.trunk)[None] < window
+        return torch.cat([trunk, own], 1)
+
+
+def pack(
+    branches: Sequence[Branch],
+    trunk: int,
+    *,
+    grow: bool = True,
+    indices: Sequence[int] | None = None,
+) -> Packing:
+    """Lay branches out behind a trunk of ``trunk`` tokens.
+
+    Args:
+        grow: whether changed rows are born at the layer of their first change; else all exist
+            from the first layer on.
+        indices: what ``order`` calls the branches; by default 0, 1, 2, ...
+    """
+    named = list(zip(indices or range(len(branches)), branches, strict=True))
+    birth = {id(b): b.born if grow else 0 for b in branches}
+    sources: dict[tuple[int, ...], int] = {}
+    listed: list[tuple[int, Branch]] = []
+    for index, branch in named:
+        if birth[id(branch)] == 0:
+            if not branch.changes:
+                sources.setdefault(branch.tokens, len(listed))
+            listed.append((index, branch))
+    later = [(i, b) for i, b in named if birth[id(b)] > 0]
+    for _, branch in later:
+        if branch.tokens not in sources:
+            sources[branch.tokens] = len(listed)
+            listed.append((-1, Branch(branch.tokens)))
+    listed += sorted(later, key=lambda pair: pair[1].born)
+
+    starts: list[int] = []
+    rows = 0
+    base: list[int] = []
+    born: list[int] = []
+    position: list[int] = []
+    owner: list[int] = []
+    for number, (_, branch) in enumerate(listed):
+        count = len(branch.tokens) - trunk
+        layer = birth.get(id(branch), 0)
+        source = starts[sources[branch.tokens]] if layer else rows
+        starts.append(rows)
+        base += range(source, source + count)
+        born += [layer] * count
+        position += range(trunk, trunk + count)
+        owner += [number] * count
+        rows += count
+    return Packing(
+        trunk,
+        tuple(b for _, b in listed),
+        tuple(i for i, _ in listed),
+        tuple(starts),
+        torch.tensor(base),
+        torch.tensor(born),
+        torch.tensor(position),
+        torch.tensor(owner),
+    )
+
+
+def chunks(branches: Sequence[Branch], trunk: int, most_rows: int) -> list[list[int]]:
+    """Branch indices grouped so that each group has at most ``most_rows`` rows (or one branch)."""
+    groups: list[list[int]] = []
+    rows = most_rows + 1
+    for index in sorted(range(len(branches)), key=lambda i: branches[i].born):
+        count = len(branches[index].tokens) - trunk
+        if rows + count > most_rows:
+            groups.append([])
+            rows = 0
+        groups[-1].append(index)
+        rows += count
+    return groups

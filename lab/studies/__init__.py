@@ -1,0 +1,1 @@
+"""Many examples: recipe, store, resume, progress and provenance."""

@@ -1,0 +1,74 @@
+"""A recipe: everything that decides what a study's arrays hold, as plain data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from lab.errors import LabError
+
+FORMAT = 1
+"""Version of the stored arrays; a store of another version cannot be gone on with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is run.
+
+    Attributes:
+        model: name, folder, GGUF file or hub id, see `lab.load_lens`.
+        data: sources, see `lab.data.load_examples`; one or several.
+        n: examples per source; None for all.
+        seed: of the choice of examples and wrong candidates.
+        layout: ``instruction_first`` or ``context_first``.
+        format: ``auto``, ``chat`` or ``plain``.
+        verdict_words: the words for accepting and rejecting.
+        max_tokens: the longest prompt; None for what the model was made for.
+        too_long: ``drop`` leaves passages without evidence out, ``error`` stops.
+        patching: for how many examples of each source patches are run; None for all.
+        dtype: ``float32``, ``bfloat16`` or ``float16``.
+    """
+
+    model: str
+    data: tuple[str, ...]
+    n: int | None = None
+    seed: int = 0
+    layout: Literal["instruction_first", "context_first"] = "instruction_first"
+    format: Literal["auto", "chat", "plain"] = "auto"
+    verdict_words: tuple[str, str] = ("Yes", "No")
+    max_tokens: int | None = None
+    too_long: Literal["drop", "error"] = "drop"
+    patching: int | None = None
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not self.data:
+            raise LabError("A study needs at least one source of examples (--data).")
+        for name in ("n", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise LabError(f"{name} is {value}: it must be at least 1.")
+        if self.patching is not None and self.patching < 0:
+            raise LabError(f"patching is {self.patching}: it must be 0 or more.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The recipe as JSON-ready data."""
+        return {"format": FORMAT, **json.loads(json.dumps(asdict(self)))}
+
+    def check_same(self, stored: dict[str, Any], folder: Path) -> None:
+        """Raise LabError if a store was made by another recipe, naming what differs."""
+        mine = self.as_dict()
+        if stored == mine:
+            return
+        known = ["format", *(f.name for f in fields(self))]
+        differ = [
+            f"{name} was {stored.get(name)!r}, now {mine.get(name)!r}"
+            for name in dict.fromkeys([*known, *stored])
+            if stored.get(name) != mine.get(name)
+        ]
+        raise LabError(
+            f"{folder} holds a study with another recipe: {'; '.join(differ)}. Run with the "
+            "recipe that it was begun with, or choose another --out folder."
+        )

@@ -1,0 +1,1 @@
+"""What the report says, section by section: tables for the page, plain data for its figures."""

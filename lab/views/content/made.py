@@ -1,0 +1,124 @@
+"""How the study was made, and what it cannot show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from lab.views.format import count
+from lab.views.wording import LIMITS
+
+Provenance = Mapping[str, Any]
+
+
+def limits(provenance: Provenance, n: int, clusters: int) -> list[str]:
+    """What the report cannot show: what holds for all, and what this study's size adds."""
+    shared = f", which share {count(clusters, 'passage')}" if clusters < n else ""
+    model = _part(provenance, "model")
+    lines = [
+        f"{count(n, 'example')}{shared}: intervals are wide, and rows for single kinds of question "
+        "rest on a handful each. Intervals hold for questions like these, not for all questions.",
+        f"One model{_size(model)}. What a small model does need not hold for a larger one, and one "
+        "prompt wording stands for many.",
+        *LIMITS,
+    ]
+    dtype = str(model.get("dtype", ""))
+    if dtype and dtype != "float32":
+        lines.append(f"The model ran in {dtype}: small effects may be rounding.")
+    return lines
+
+
+def provenance_rows(
+    provenance: Provenance, reader: Mapping[str, Any], error: float
+) -> list[tuple[str, list[str]]]:
+    """Terms and lines for the table that says how the report was made."""
+    model = _part(provenance, "model")
+    shape = f"{model.get('n_layers', '?')} layers, {model.get('n_heads', '?')} heads a layer"
+    rows = [
+        ("Model", [_join(model.get("name"), model.get("source"))]),
+        ("Weights", [f"SHA-256 {model['sha256']}" if model.get("sha256") else ""]),
+        (
+            "Architecture",
+            [_join(model.get("architecture"), shape + _size(model), model.get("dtype"))],
+        ),
+        ("Data", [_join(d.get("spec"), d.get("licence")) for d in provenance.get("data", [])]),
+        ("Verdict words", [", ".join(map(str, provenance.get("verdict_words", [])))]),
+        ("Recipe", [_plain(_part(provenance, "recipe"))]),
+        ("Seed", [str(provenance.get("seed", ""))]),
+        ("Run", [_join(provenance.get("started"), provenance.get("finished"), between=" to ")]),
+        ("Command", [str(provenance.get("command", ""))]),
+        ("Versions", [_plain(_part(provenance, "versions"))]),
+        ("Left out", [count(len(provenance.get("excluded", [])), "example")]),
+        ("Notes", [str(note) for note in provenance.get("notes", [])]),
+        (
+            "In this page",
+            [
+                "Attention on single tokens is rounded to 1/255, so it is off by at most "
+                f"{100 * error:.1f} percentage points; what rounds to zero is not stored. Span "
+                "shares of single examples are rounded in the same way. All means, ratios and "
+                "intervals are from the exact values.",
+                f"The reader holds {len(reader['examples'])} of {reader['of']} examples.",
+                "Intervals are 95 %: bootstrap over examples, or over passages where examples "
+                "share one; Wilson's for plain shares. p-values are from sign-flip tests, "
+                "corrected over all heads (Benjamini-Hochberg).",
+            ],
+        ),
+    ]
+    return [(term, lines) for term, lines in rows if any(lines)]
+
+
+def reader_lead(reader: Mapping[str, Any]) -> str:
+    """How to use the reader, and which examples it holds."""
+    held, total = len(reader["examples"]), int(reader["of"])
+    lead = (
+        "Choose an example and a head. Colour shows how much of the decision's attention falls on "
+        "each token, in both roles; it grows with the square root, so that faint marks stay "
+        "visible."
+    )
+    if held == total:
+        return f"{lead} All {count(total, 'example')} are here."
+    return (
+        f"{lead} To keep this file small, {held} of {count(total, 'example')} are here, taken in "
+        "turn from every kind of question and outcome, in the order of the data; all numbers above "
+        f"are over all {total}."
+    )
+
+
+def excluded(provenance: Provenance) -> list[tuple[str, str]]:
+    """Examples left out of the study, and why."""
+    return [
+        (str(e.get("example", "")), str(e.get("why", ""))) for e in provenance.get("excluded", [])
+    ]
+
+
+def templates(provenance: Provenance) -> list[tuple[str, str]]:
+    """The prompt template of each role."""
+    return [(str(role), str(text)) for role, text in _part(provenance, "templates").items()]
+
+
+def _part(provenance: Provenance, name: str) -> Mapping[str, Any]:
+    part = provenance.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _size(model: Mapping[str, Any]) -> str:
+    parameters = model.get("parameters")
+    if not parameters:
+        return ""
+    number = int(parameters)
+    short = f"{number / 1e9:.1f} billion" if number >= 1e9 else f"{number / 1e6:.0f} million"
+    return f" ({short} parameters)"
+
+
+def _join(*parts: object, between: str = " · ") -> str:
+    return between.join(str(part) for part in parts if part)
+
+
+def _plain(values: Mapping[str, Any]) -> str:
+    def text(value: Any) -> str:
+        return (
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        )
+
+    return "; ".join(f"{name}: {text(value)}" for name, value in values.items())

@@ -1,0 +1,214 @@
+"""The exported page as text: what it holds, how large it is, how it is written."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+from synthetic_study import synthetic_study
+
+from lab.errors import LabError
+from lab.instruments.summaries import headline
+from lab.views.packing import LEVELS, QUANTISATION_ERROR, script_json, unpack_rows
+from lab.views.reading_payload import reader_payload
+from lab.views.report import module, render_report, stylesheet, write_report
+
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def html(report):
+    return report.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def quick_page(monkeypatch):
+    """For the tests of writing: a page that takes no time to make."""
+    monkeypatch.setattr("lab.views.report.render_report", lambda *_: "<h1>page \ud800</h1>")
+
+
+def data_of(html: str) -> dict:
+    return json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+
+
+def words_of(html: str) -> str:
+    body = re.sub(r"<(script|style).*?</\1>", " ", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", body)))
+
+
+def test_the_page_opens_with_the_finding_and_its_numbers(study, html):
+    opening = headline(*study)
+    words = words_of(html)
+    assert f"<h1>{opening.title}</h1>" in html
+    for number in opening.numbers:
+        assert number.label in words
+        assert f"n\u00a0=\u00a0{number.estimate.n}" in unescape(html)
+    for sentence in opening.meaning:
+        assert sentence in words
+
+
+def test_tables_and_words_are_there_without_any_script(study, html):
+    _, provenance = study
+    words = words_of(html)
+    for expected in (
+        "balanced accuracy",
+        "always reject",
+        "wrong, same type",
+        "passage hidden",
+        "first token (sink)",
+        "Attention is not use",
+        "SHA-256 " + "0" * 64,
+        provenance["excluded"][0]["why"],
+        "CC-BY-SA-4.0",
+    ):
+        assert expected in words
+
+
+def test_the_stated_quantisation_error_holds_for_every_row(study, html):
+    dataset, _ = study
+    data = data_of(html)
+    assert data["reader"]["error"] == QUANTISATION_ERROR
+    assert f"{100 * QUANTISATION_ERROR:.1f} percentage points" in words_of(html)
+    for i, example in enumerate(data["reader"]["examples"]):
+        for role, side in example["roles"].items():
+            n = len(base64.b64decode(side["span"]))
+            rows = unpack_rows(base64.b64decode(side["rows"]), 20, n).reshape(5, 4, n)
+            stored = dataset["attention"].sel(role2=role).isel(example=i).values[..., :n]
+            assert (rows == stored).all()
+            mass = np.frombuffer(base64.b64decode(side["mass"]), np.uint8).reshape(5, 4, 7)
+            exact = dataset["mass"].sel(role=role).isel(example=i).values
+            assert np.abs(mass / LEVELS - exact).max() <= QUANTISATION_ERROR + 1e-9
+
+
+def test_tokens_come_back_in_order(study, html):
+    dataset, _ = study
+    reader = data_of(html)["reader"]
+    kind = np.uint16 if reader["width"] == 2 else np.uint32
+    side = reader["examples"][2]["roles"]["evaluator"]
+    ids = np.frombuffer(base64.b64decode(side["tokens"]), kind)
+    expected = json.loads(dataset["tokens"].sel(role2="evaluator").values[2])
+    assert [reader["vocab"][i] for i in ids] == expected
+
+
+def test_nothing_in_the_page_points_to_a_network(html):
+    outside = re.findall(r"""(?:src|href)=["'](?!#|data:,)([^"']*)""", html)
+    assert outside == []
+    assert "@import" not in html and "url(" not in html
+    addresses = re.findall(r"https?://[^\s\"'<]+", html)
+    assert set(addresses) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_our_front_end_stays_small():
+    assert len((module() + stylesheet()).encode()) < 60_000
+
+
+def test_no_text_becomes_markup_in_our_script():
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", module())
+
+
+def test_24_examples_of_600_tokens_fit_into_ten_megabytes(long_prompts, html):
+    reader = reader_payload(long_prompts(n=24, tokens=600, layers=30, heads=9))
+    assert len(reader["examples"]) == 24
+    assert len(script_json(reader)) + len(html) < 10 * MEGABYTE
+
+
+def test_many_long_examples_are_thinned_out_evenly(long_prompts):
+    dataset = long_prompts(n=160, tokens=3000, layers=2, heads=2)
+    reader = reader_payload(dataset, max_bytes=MEGABYTE)
+    held = len(reader["examples"])
+    assert 1 < held < 160 and reader["of"] == 160
+    assert len(script_json(reader)) < 1.1 * MEGABYTE
+    assert {e["family"] for e in reader["examples"]} == set(dataset["family"].values)
+
+
+def test_the_page_says_when_the_reader_does_not_hold_all(study):
+    dataset, provenance = study
+    words = words_of(render_report(dataset, provenance, max_examples=5))
+    assert "5 of 12 examples are here, taken in turn from every kind of question" in words
+
+
+@pytest.fixture(scope="module")
+def long_prompts():
+    """A study whose prompts are stretched to many tokens with spread-out attention."""
+
+    def make(n, tokens, layers, heads):
+        dataset, _ = synthetic_study(n=n, layers=layers, heads=heads)
+        rng = np.random.default_rng(1)
+        shape = (n, 2, layers, heads, tokens)
+        strong = rng.random(shape, dtype=np.float32) < 60 / tokens
+        values = np.where(strong, rng.integers(1, 9, shape, dtype=np.uint8), 0).astype(np.uint8)
+        texts = np.empty((n, 2), dtype=object)
+        for i, r in np.ndindex(n, 2):
+            texts[i, r] = json.dumps([f" word{k % 997}" for k in range(tokens)])
+        span = np.full((n, 2, tokens), 3, dtype=np.int8)
+        old = ["attention", "token_span", "token_mark", "tokens"]
+        return dataset.drop_vars(old).assign(
+            attention=(("example", "role2", "layer", "head", "token"), values),
+            token_span=(("example", "role2", "token"), span),
+            token_mark=(("example", "role2", "token"), np.zeros_like(span, dtype=np.uint8)),
+            tokens=(("example", "role2"), texts),
+        )
+
+    return make
+
+
+MEASURED = {
+    "attention": ["mass", "norm_mass", "mark_mass", "norm_mark_mass", "span_tokens", "attention"],
+    "patching": ["patch_clean", "patch_head", "patch_layer"],
+    "verdicts": ["log_odds", "label_mass", "control_log_odds"],
+    "attention rows": ["attention"],
+    "closed book": ["closed_book_answer"],
+}
+
+
+@pytest.mark.parametrize("part", MEASURED)
+def test_a_study_without_a_part_still_has_a_report(part, study):
+    dataset, provenance = study
+    less = dataset.isel(example=slice(3)).drop_vars(MEASURED[part])
+    html = render_report(less, provenance)
+    assert "What this cannot show" in html
+
+
+def test_one_example_and_no_provenance_are_enough(study):
+    dataset, _ = study
+    assert "<h1>" in render_report(dataset.isel(example=[0]), {})
+
+
+def test_a_study_without_examples_is_refused(study):
+    dataset, provenance = study
+    with pytest.raises(LabError, match="holds no example"):
+        render_report(dataset.isel(example=[]), provenance)
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def test_the_report_is_written_whole_and_leaves_nothing_beside_it(study, quick_page, tmp_path):
+    path = write_report(*study, tmp_path / "report.html")
+    assert path == tmp_path / "report.html"
+    assert path.read_text(encoding="utf-8") == "<h1>page ?</h1>"
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_an_old_report_survives_a_write_that_fails(study, quick_page, tmp_path, monkeypatch):
+    target = tmp_path / "report.html"
+    target.write_text("old")
+
+    def refuse(self, other):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    with pytest.raises(LabError, match="No space left"):
+        write_report(*study, target)
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_folder_that_is_not_there_is_a_clear_error(study, quick_page, tmp_path):
+    with pytest.raises(LabError, match=r"cannot be written to .*nowhere"):
+        write_report(*study, tmp_path / "nowhere" / "report.html")

@@ -32,8 +32,8 @@ class Task:
 TASKS = MappingProxyType(
     {
         "answer": Task(
-            "Answer the question from the passage only, as briefly as possible. "
-            f'If the passage does not answer the question, say "{REFUSAL}".',
+            "Answer the question using only the passage. Reply with the shortest possible answer. "
+            f'If the passage does not answer the question, reply "{REFUSAL}".',
             "Answer:",
         ),
         "judge": Task(

@@ -7,16 +7,19 @@ caption below it. Layers run upwards on the vertical axis in all of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jaxtyping import Float
 
 from lab.errors import LabError
 from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import behaviour, patching, reading
 from lab.instruments.summaries import tables as T
+from lab.instruments.summaries.sentences import reading_finding
 from lab.views import palette
 from lab.views.content.behaviour import ladder_data
 from lab.views.format import count, decimal, interval, percent, points, q_value, ratio
@@ -136,7 +139,8 @@ def candidate_ladder(ds: xr.Dataset) -> go.Figure:
     labels = [row["label"] for row in rows]
     figure.update_yaxes(autorange="reversed", categoryorder="array", categoryarray=labels)
     smallest, largest = min(row["n"] for row in rows), max(row["n"] for row in rows)
-    caption = f"n = {smallest} to {largest} questions. {INTERVALS}"
+    n = str(largest) if smallest == largest else f"{smallest} to {largest}"
+    caption = f"n = {n} questions. {INTERVALS}"
     return _finished(figure, _ladder_title(rows), caption)
 
 
@@ -169,6 +173,40 @@ def restoration_map(
         f"{int(first['missing'])} without both runs. {INTERVALS}"
     )
     return _finished(_head_axes(figure), title, caption)
+
+
+def layer_head_maps(
+    maps: Mapping[str, Float[np.ndarray, "layer head"]],
+    title: str,
+    caption: str = "",
+    unit: Literal["share", "number"] = "share",
+) -> go.Figure:
+    """Maps of layers and heads side by side, from plain arrays, by what each is called.
+
+    All share one scale: from zero in one colour (a role's own, where the map is called like the
+    role), or, where any value is negative, symmetric about zero. For one example by hand; the
+    other figures take a study.
+    """
+    from plotly.subplots import make_subplots
+
+    arrays = {name: np.asarray(values, dtype=float) for name, values in maps.items()}
+    if not arrays or any(values.ndim != 2 for values in arrays.values()):
+        raise LabError("Give at least one array with two axes, layers and heads.")
+    top = max(float(np.nanmax(np.abs(values))) for values in arrays.values()) or 1.0
+    signed = any(float(np.nanmin(values)) < 0 for values in arrays.values())
+    form = percent if unit == "share" else decimal
+    figure = make_subplots(
+        1, len(arrays), shared_yaxes=True, subplot_titles=list(arrays), horizontal_spacing=0.04
+    )
+    for column, (name, values) in enumerate(arrays.items(), start=1):
+        heat = _array_map(name, values, signed, top, form)
+        heat.showscale = column == len(arrays) and (signed or len(arrays) == 1)
+        heat.colorbar.tickformat = ".0%" if unit == "share" else ""
+        figure.add_trace(heat, row=1, col=column)
+    low = form(-top) if signed else form(0)
+    scale = f" One scale: {low} to {form(top)} (full colour)." if len(arrays) > 1 else ""
+    _head_axes(figure).update_yaxes(title="", selector=lambda axis: axis.anchor != "x")
+    return _finished(figure, title, f"{caption}{scale}".strip())
 
 
 # --- parts --------------------------------------------------------------------------------------
@@ -214,6 +252,23 @@ def _heatmap(
         text=words.sort_index().to_numpy(),
         hovertemplate="%{text}<extra></extra>",
     )
+
+
+def _array_map(
+    name: str, values: Float[np.ndarray, "layer head"], signed: bool, top: float, form: Any
+) -> Any:
+    import plotly.graph_objects as go
+
+    layers, heads = np.indices(values.shape)
+    frame = pd.DataFrame({"layer": layers.ravel(), "head": heads.ravel(), "value": values.ravel()})
+    words = [
+        f"Layer {row['layer']}, head {row['head']}: {form(row['value'])} ({name})"
+        for row in _records(frame)
+    ]
+    colour = palette.ROLES.get(name, palette.SPANS["context"]).light
+    heat = _heatmap(go, frame, "value", words, None if signed else colour, ("less", "more"))
+    heat.zmin, heat.zmax = (-top if signed else 0), top
+    return heat
 
 
 def _dots(rows: list[dict[str, Any]], name: str, colour: str) -> Any:
@@ -299,11 +354,7 @@ def _span_title(ds: xr.Dataset, normalisation: str) -> str:
         normalisation=normalisation,
         aggregate="mean",
     )
-    if not found.excludes(1):
-        return "The passage gets about as much attention when judging as when answering"
-    more = "more" if found.value < 1 else "less"
-    factor = max(found.value, 1 / found.value)
-    return f"The passage gets {factor:.1f} times {more} attention when judging than when answering"
+    return reading_finding(found, T.independent(ds))
 
 
 def _what(what: str) -> str:

@@ -12,7 +12,7 @@ import xarray as xr
 from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries.behaviour import RULE_WORDS
-from lab.instruments.summaries.sentences import ENOUGH, Facts, gather, less, meaning, more
+from lab.instruments.summaries.sentences import ENOUGH, Facts, gather, meaning, reading_finding
 from lab.instruments.summaries.summary import Tables, tabulate
 
 
@@ -65,20 +65,7 @@ def _title(facts: Facts) -> str:
     ratio = facts.ratio
     if math.isnan(ratio.value):
         return _title_from_verdicts(facts)
-    if facts.units < ENOUGH or math.isnan(ratio.low):
-        return (
-            "Too few examples to say whether the model reads the passage less when it judges "
-            f"(ratio {ratio.value:.1f}, n = {ratio.n})"
-        )
-    if ratio.excludes(1):
-        change = less(ratio.value) if ratio.value > 1 else more(1 / ratio.value)
-        return (
-            f"When it judges, the model puts {change} attention on the passage than when it answers"
-        )
-    return (
-        "No clear difference between answering and judging in the attention on the passage "
-        f"(ratio {ratio.format()})"
-    )
+    return reading_finding(ratio, facts.units)
 
 
 def _title_from_verdicts(facts: Facts) -> str:

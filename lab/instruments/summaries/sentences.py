@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from lab.instruments.statistics import Estimate, cluster_codes
+from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries.summary import Tables
 
@@ -78,7 +78,7 @@ def gather(ds: xr.Dataset, tables: Tables) -> Facts:
     return Facts(
         tables=tables,
         n=n,
-        units=len(set(cluster_codes(n, T.labels(ds, "cluster")).tolist())),
+        units=T.independent(ds),
         ga=judged(f"ga_{tables.rule}"),
         ea=judged("ea"),
         delta=judged("delta"),
@@ -100,6 +100,27 @@ def less(ratio: float) -> str:
 
 def more(ratio: float) -> str:
     return f"{ratio:.1f} times more" if ratio >= 1.25 else f"{_percent(ratio - 1)} more"
+
+
+def reading_finding(ratio: Estimate, units: int) -> str:
+    """What the generator-to-evaluator ratio of attention on the passage says, as a sentence.
+
+    ``units`` is the number of independent clusters: below ENOUGH no direction is named.
+    """
+    if units < ENOUGH or math.isnan(ratio.low):
+        return (
+            "Too few examples to say whether the passage gets less attention when the model judges "
+            f"(ratio {ratio.value:.1f}, n = {ratio.n})"
+        )
+    if ratio.excludes(1):
+        change = less(ratio.value) if ratio.value > 1 else more(1 / ratio.value)
+        return (
+            f"When it judges, the model puts {change} attention on the passage than when it answers"
+        )
+    return (
+        "No clear difference between answering and judging in the attention on the passage "
+        f"(ratio {ratio.format()})"
+    )
 
 
 def _percent(share: float) -> str:

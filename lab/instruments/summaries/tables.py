@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from lab.instruments.statistics import Estimate, bootstrap_means
+from lab.instruments.statistics import Estimate, bootstrap_means, cluster_codes
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +47,12 @@ def groups(ds: xr.Dataset) -> list[Group]:
                 for family in inside
             ]
     return found + parts
+
+
+def independent(ds: xr.Dataset) -> int:
+    """How many independent units (clusters of examples that share passages) there are."""
+    codes = cluster_codes(ds.sizes.get("example", 0), labels(ds, "cluster"))
+    return len(set(codes.tolist()))
 
 
 def labels(ds: xr.Dataset, name: str) -> NDArray[np.object_]:

@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from lab.engine.lens import Lens, lens_from
-from lab.engine.weights import DEFAULT, check_room, find_weights, quiet_transformers, reason
+from lab.engine.weights import (
+    DEFAULT,
+    DTYPES,
+    Weights,
+    check_room,
+    find_weights,
+    quiet_transformers,
+    read_config,
+    reason,
+)
 from lab.errors import LabError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import torch
+    from transformers import PreTrainedTokenizerBase
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    from lab.engine.lens import Lens
+
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outline:
+    """What is known of a model before its weights are loaded: enough to make all prompts.
+
+    Attributes:
+        weights: where it lies, and its hash.
+        tokenizer: its own.
+        max_tokens: the longest sequence that it was made for.
+    """
+
+    weights: Weights
+    tokenizer: PreTrainedTokenizerBase
+    max_tokens: int
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the weights."""
+        return self.weights.sha256
 
 
 def load_lens(
@@ -39,22 +70,97 @@ def load_lens(
     """
     if dtype not in DTYPES:
         raise LabError(f"Unknown dtype {dtype!r}: use one of {', '.join(DTYPES)}.")
-    place = _device(device)
+    _device(device)
+    return open_lens(outline(name), device=device, dtype=dtype, check=check)
+
+
+def outline(name: str) -> Outline:
+    """The Outline of a model, fetched and converted if need be.
+
+    Raises:
+        LabError: as `load_lens` does, but for what only the weights can show.
+    """
+    from transformers import AutoTokenizer
+
     weights = find_weights(name)
-    check_room(weights.folder)
-    model, tokenizer = _read(weights.folder, weights.title, DTYPES[dtype])
-    lens = lens_from(
-        model.to(place),
-        tokenizer,
+    config = _config(weights)
+    if not any((weights.folder / name).is_file() for name in TOKENIZER_FILES):
+        raise LabError(
+            f"{weights.folder} has no tokenizer (none of {', '.join(TOKENIZER_FILES)}). Save it "
+            "there with tokenizer.save_pretrained."
+        )
+    with _told(weights, "tokenizer"):
+        tokenizer = AutoTokenizer.from_pretrained(
+            weights.folder, local_files_only=True, trust_remote_code=False
+        )
+    longest = getattr(config.get_text_config(), "max_position_embeddings", None)
+    return Outline(weights, tokenizer, int(longest or 1024))
+
+
+def open_lens(
+    model: Outline, *, device: str = "cpu", dtype: str = "float32", check: bool = True
+) -> Lens:
+    """The Lens of an Outline; see `load_lens`."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from lab.engine.lens import lens_from
+
+    weights = model.weights
+    check_room(weights, dtype)
+    with _told(weights, "weights"):
+        loaded = AutoModelForCausalLM.from_pretrained(
+            weights.folder,
+            dtype=getattr(torch, dtype),
+            attn_implementation="eager",
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+        )
+    return lens_from(
+        loaded.to(_device(device)),
+        model.tokenizer,
         name=weights.title,
         source=weights.source,
         sha256=weights.sha256,
         check=check,
     )
-    return lens
+
+
+def _config(weights: Weights) -> Any:
+    """The configuration of a decoder-only language model, or a LabError that says what it is."""
+    from transformers import AutoConfig
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as KNOWN
+
+    stored = read_config(weights.folder / "config.json")
+    kind = stored.get("model_type")
+    if kind not in CONFIG_MAPPING_NAMES:
+        why = (
+            "needs Python code from its own folder, which is never run"
+            if "auto_map" in stored
+            else f"is of the type {kind!r}, which this version of transformers does not know"
+        )
+        raise LabError(f"{weights.title} {why}: choose another model.")
+    with _told(weights, "config.json"):
+        config = AutoConfig.from_pretrained(weights.folder, trust_remote_code=False)
+    text = config.get_text_config()
+    if kind not in KNOWN or config.is_encoder_decoder or not _has_heads(text):
+        raise LabError(
+            f"{weights.title} is of the type {kind!r}, which is no decoder-only language model "
+            "with attention heads in every layer: choose one of a style such as Llama, Qwen2, "
+            "Gemma 3, GPT-2 or GPT-NeoX."
+        )
+    return config
+
+
+def _has_heads(config: Any) -> bool:
+    return all(getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
 
 
 def _device(name: str) -> torch.device:
+    import torch
+
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
@@ -65,27 +171,23 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _read(folder: Path, title: str, dtype: torch.dtype) -> tuple[Any, Any]:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+@contextlib.contextmanager
+def _told(weights: Weights, part: str) -> Any:
+    """Turn whatever transformers raises about one part of a model into a LabError."""
+    import torch
 
     try:
         with quiet_transformers(), contextlib.redirect_stderr(None):
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            model = AutoModelForCausalLM.from_pretrained(
-                folder,
-                dtype=dtype,
-                attn_implementation="eager",
-                use_safetensors=True,
-                local_files_only=True,
-            )
+            yield
     except (MemoryError, torch.OutOfMemoryError) as error:
         raise LabError(
-            f"There is too little memory for {title}. Close other programs, load it "
+            f"There is too little memory for {weights.title}. Close other programs, load it "
             "with dtype='bfloat16', or take a smaller model."
         ) from error
     except Exception as error:
+        why = reason(error)
+        if "ignore_mismatched_sizes" in why:
+            why = "they have other shapes than its config.json says."
         raise LabError(
-            f"transformers cannot load {title} from {folder}: {reason(error)} Models that need "
-            "code of their own are not supported; otherwise the folder may lack a file."
+            f"transformers cannot read the {part} of {weights.title} in {weights.folder}: {why} The folder may lack a file, or hold one of another model."
         ) from error
-    return model, tokenizer

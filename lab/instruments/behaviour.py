@@ -10,16 +10,11 @@ import numpy as np
 
 from lab.data import Score, is_wrong, map_refusal, score
 from lab.instruments.case import ANSWER_TOKENS, Case
-from lab.roles import CONTROLS, REFUSAL, Prompt, apply_control, label_mass, log_odds
+from lab.instruments.names import JUDGED_CONTROLS, RUNGS
+from lab.roles import REFUSAL, Prompt, apply_control, label_mass, log_odds
 
 if TYPE_CHECKING:
     from lab.engine.lens import Lens
-
-RUNGS = ("own", "gold", "same_type", "same_passage", "other_passage", "closed_book", "empty")
-"""The candidate ladder: the model's own answer, the gold one, and wrong ones from hard to easy."""
-
-JUDGED_CONTROLS = tuple(name for name, c in CONTROLS.items() if c.role.startswith("evaluator"))
-"""Controls that end in a verdict."""
 
 
 @dataclass(frozen=True, slots=True)

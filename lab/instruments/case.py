@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lab.data import Example
+from lab.data import Example, altered, candidate_rungs
 from lab.errors import LabError
 from lab.roles import ROLES, Prompt, Prompter, VerdictTokens, apply_control
 
@@ -59,3 +59,38 @@ class Case:
         except LabError:
             return None
         return self.prompter.render(changed, role, shown)
+
+
+def open_case(
+    lens: Lens,
+    example: Example,
+    pool: Sequence[Example] = (),
+    *,
+    prompter: Prompter | None = None,
+    seed: int = 0,
+) -> Case:
+    """One example opened on a model, ready for all instruments.
+
+    Args:
+        lens: the model.
+        example: what is asked.
+        pool: more examples of the same source (`Examples.pool`), from which candidates and the
+            swapped passage are taken; without it those that need another passage are missing.
+        prompter: how it is asked; by default in the model's own chat format.
+        seed: of the choice of wrong candidates.
+
+    Raises:
+        LabError: the example does not fit the model's window.
+    """
+    if prompter is None:
+        # Room for the answer that follows the prompt.
+        prompter = Prompter(lens.tokenizer, max_tokens=lens.max_tokens - ANSWER_TOKENS - 1)
+    return Case(
+        lens,
+        prompter,
+        prompter.fit(example),
+        next((e for e in pool if e.cluster != example.cluster), None),
+        candidate_rungs(example, pool, seed),
+        altered(example, pool),
+        prompter.verdict_tokens(),
+    )

@@ -25,8 +25,6 @@ from lab.instruments.behaviour import Behaviour
 from lab.instruments.case import Case
 from lab.roles import Prompt, align, log_odds
 
-CONTRASTS = ("role", "candidate", "passage")
-DIRECTIONS = ("a_into_b", "b_into_a")
 LAYER_SITES: tuple[Site, ...] = ("mlp", "resid_post")
 
 Effect = Callable[[Float[np.ndarray, " token"]], float]

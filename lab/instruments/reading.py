@@ -12,15 +12,6 @@ from lab.engine.packing import Branch
 from lab.instruments.case import Case
 from lab.roles import MARKS, SPANS, Prompt
 
-READING_ROLES = (
-    "generator",
-    "evaluator",
-    "generator_filler",
-    "evaluator_candidate_first",
-    "evaluator_repeat",
-)
-"""Roles whose reading is measured: the two that are compared, and three controls."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from lab.data import Example, altered, candidate_rungs, load_examples
 from lab.errors import LabError
 from lab.instruments.case import ANSWER_TOKENS, Case
-from lab.instruments.reading import READING_ROLES
+from lab.instruments.names import READING_ROLES
 from lab.roles import CONTROLS, Prompter, VerdictTokens
 from lab.studies.recipe import Recipe
 
 if TYPE_CHECKING:
     from lab.engine.lens import Lens
+    from lab.roles.tokenizer import Tokenizer
 
 ROLES_USED = tuple(dict.fromkeys((*READING_ROLES, *(c.role for c in CONTROLS.values()))))
 
-_LONGEST_ANSWER = " ".join(["answer"] * (ANSWER_TOKENS + 8))
-"""Stands for the model's own answer, unknown yet, when prompts are fitted to the window."""
+LONGEST_ANSWERS = (" ".join(["answer"] * (ANSWER_TOKENS + 8)), "\ufffd" * (ANSWER_TOKENS + 8))
+"""Stand for the model's own answer, unknown yet, when prompts are fitted to the window: words, and
+what broken pieces of characters decode to, which takes several tokens each to say again."""
+
+
+class Reader(Protocol):
+    """What a plan needs of a model: a Lens, or a `lab.engine.loading.Outline` without weights."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+    @property
+    def max_tokens(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,30 +72,44 @@ class Plan:
         )
 
     @property
-    def fingerprint(self) -> str:
-        """A hash of all that is asked, so that a changed file is not taken for the same study."""
-        text = "\n".join(
+    def ids(self) -> tuple[str, ...]:
+        """The examples' ids, unique within the study."""
+        return tuple(item.example.id for item in self.items)
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """Hashes of what is asked and how, so that a changed file is not taken for the same study.
+
+        "prompts" changes with the chat template and the verdict's tokens.
+        """
+        asked = (
             repr((item.example, item.other, sorted(item.rungs.items()), item.changed, item.patched))
             for item in self.items
         )
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return {
+            "examples": _hash(asked),
+            "prompts": _hash((repr(dict(self.prompter.templates())), repr(self.verdict))),
+        }
 
 
-def make_plan(recipe: Recipe, lens: Lens) -> Plan:
+def _hash(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def make_plan(recipe: Recipe, model: Reader) -> Plan:
     """The examples of a recipe, fitted to a model's window.
 
     Raises:
         LabError: a source cannot be read, an example is too long under ``too_long="error"``, or
             nothing is left.
     """
-    window = lens.max_tokens - ANSWER_TOKENS - 1
-    longest = min(recipe.max_tokens or window, window)
+    window = model.max_tokens - ANSWER_TOKENS - 1
     prompter = Prompter(
-        lens.tokenizer,
+        model.tokenizer,
         layout=recipe.layout,
         format=recipe.format,
         verdict_words=recipe.verdict_words,
-        max_tokens=longest,
+        max_tokens=min(recipe.max_tokens or window, window),
         too_long=recipe.too_long,
     )
     items: list[Planned] = []
@@ -92,20 +118,22 @@ def make_plan(recipe: Recipe, lens: Lens) -> Plan:
     for spec in recipe.data:
         chosen = load_examples(spec, n=recipe.n, seed=recipe.seed)
         notes += [f"{spec}: {line}" for line in (*chosen.skipped, *chosen.notes)]
-        fitted, left_out = _fit(prompter, chosen.items, chosen.pool, recipe)
+        fitted, left_out = _fit_all(prompter, chosen.items, chosen.pool, recipe)
         items += fitted
         excluded += left_out
     if not items:
         why = f" The first: {excluded[0][1]}" if excluded else ""
         raise LabError(f"No example is left to run: all {len(excluded)} were left out.{why}")
     items = _unique(items)
+    # Everything is fitted now: a prompt must not lose passages that its counterparts keep.
+    shown = replace(prompter, max_tokens=None)
     return Plan(
-        tuple(items), tuple(excluded), tuple(notes), prompter, prompter.verdict_tokens(),
-        max(_shown_length(prompter, item.example) for item in items),
+        tuple(items), tuple(excluded), tuple(notes), shown, shown.verdict_tokens(),
+        max(_shown_length(shown, item.example) for item in items),
     )  # fmt: skip
 
 
-def _fit(
+def _fit_all(
     prompter: Prompter, examples: Sequence[Example], pool: Sequence[Example], recipe: Recipe
 ) -> tuple[list[Planned], list[tuple[str, str]]]:
     kept: list[Example] = []
@@ -114,7 +142,7 @@ def _fit(
     for example in examples:
         ladder = candidate_rungs(example, pool, recipe.seed)
         try:
-            fitted = prompter.fit(example, ROLES_USED, [*ladder.values(), _LONGEST_ANSWER])
+            fitted = prompter.fit(example, ROLES_USED, [*ladder.values(), *LONGEST_ANSWERS])
         except LabError as error:
             if recipe.too_long == "error":
                 raise
@@ -128,9 +156,9 @@ def _fit(
     planned = [
         Planned(
             example,
-            _other(kept, index),
+            _other(prompter, kept, index),
             rungs[example.id],
-            altered(example, pool),
+            _changed(prompter, example, pool),
             recipe.patching is None or index < recipe.patching,
         )
         for index, example in enumerate(kept)
@@ -138,10 +166,37 @@ def _fit(
     return planned, excluded
 
 
-def _other(examples: Sequence[Example], index: int) -> Example | None:
-    """The next example on other passages, going round."""
+_SWAPS_TRIED = 8
+
+
+def _other(prompter: Prompter, examples: Sequence[Example], index: int) -> Example | None:
+    """The next example on other passages, going round, whose passages fit this one's question.
+
+    It is fitted as an example of its own, so that its evidence is never dropped.
+    """
+    asked = examples[index]
     around = (*examples[index + 1 :], *examples[:index])
-    return next((e for e in around if e.cluster != examples[index].cluster), None)
+    others = [e for e in around if e.cluster != asked.cluster and e.passages != asked.passages]
+    for other in others[:_SWAPS_TRIED]:
+        try:
+            swapped = replace(other, question=asked.question)
+            fitted = prompter.fit(swapped, ("evaluator",), LONGEST_ANSWERS)
+        except LabError:
+            continue
+        return replace(fitted, question=other.question)
+    return None
+
+
+def _changed(prompter: Prompter, example: Example, pool: Sequence[Example]) -> Example | None:
+    """The example on passages that give another answer; None if that would cost it passages."""
+    changed = altered(example, pool)
+    if changed is None:
+        return None
+    try:
+        fitted = prompter.fit(changed, ("generator",))
+    except LabError:
+        return None
+    return changed if fitted is changed else None
 
 
 def _unique(items: list[Planned]) -> list[Planned]:
@@ -153,8 +208,7 @@ def _unique(items: list[Planned]) -> list[Planned]:
         replace(item, example=replace(item.example, id=f"{item.example.dataset}:{item.example.id}"))
         for item in items
     ]
-    new = [item.example.id for item in named]
-    doubled = sorted({i for i in new if new.count(i) > 1})
+    doubled = sorted(i for i, n in Counter(item.example.id for item in named).items() if n > 1)
     if doubled:
         raise LabError(
             f"The id {doubled[0]!r} occurs twice among the chosen examples"
@@ -165,7 +219,5 @@ def _unique(items: list[Planned]) -> list[Planned]:
 
 
 def _shown_length(prompter: Prompter, example: Example) -> int:
-    return max(
-        len(prompter.render(example, "generator")),
-        len(prompter.render(example, "evaluator", "")) + 3 * ANSWER_TOKENS,
-    )
+    judged = (prompter.render(example, "evaluator", answer) for answer in LONGEST_ANSWERS)
+    return max(len(prompter.render(example, "generator")), *map(len, judged))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-import shlex
-import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab.data import licence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PACKAGES = ("rolelens", "torch", "transformers", "transformer-lens", "numpy", "xarray", "zarr")
 
 
-def provenance(recipe: Recipe, lens: Lens, plan: Plan, started: str) -> dict[str, Any]:
+def provenance(recipe: Recipe, folder: Path, lens: Lens, plan: Plan) -> dict[str, Any]:
     """Everything that a report says of how it was made, as JSON-ready data."""
     return {
         "title": f"{lens.name} on {', '.join(recipe.data)}",
@@ -42,11 +42,11 @@ def provenance(recipe: Recipe, lens: Lens, plan: Plan, started: str) -> dict[str
                 plan.verdict.words, (plan.verdict.accept, plan.verdict.reject), strict=True
             )
         },
-        "versions": {**versions(), "python": platform.python_version()},
+        "versions": versions(),
         "seed": recipe.seed,
-        "started": started,
+        "started": now(),
         "finished": "",
-        "command": shlex.join(["lab", *sys.argv[1:]]) if "lab" in sys.argv[0] else "",
+        "command": recipe.command(folder),
         "excluded": [{"example": i, "why": why} for i, why in plan.excluded],
         "notes": [*lens.notes, *plan.notes],
         "data": [{"spec": spec, "licence": licence(spec)} for spec in recipe.data],
@@ -61,7 +61,20 @@ def versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed as a package"
-    return found
+    return {**found, "python": platform.python_version()}
+
+
+def continued(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Provenance of a study that is gone on with: it says so if versions have changed since."""
+    old, new = stored.get("versions") or {}, versions()
+    differ = [
+        f"{name} {old.get(name)} to {new[name]}" for name in new if old.get(name) != new[name]
+    ]
+    if not differ:
+        return dict(stored)
+    note = f"Gone on with after versions changed: {', '.join(differ)}."
+    notes = stored.get("notes") or []
+    return {**stored, "notes": notes if note in notes else [*notes, note]}
 
 
 def now() -> str:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+import shlex
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from lab.engine.weights import DTYPES
 from lab.errors import LabError
+from lab.roles import LAYOUTS
 
 FORMAT = 1
 """Version of the stored arrays; a store of another version cannot be gone on with."""
+
+CHOICES = {
+    "layout": tuple(LAYOUTS),
+    "format": ("auto", "chat", "plain"),
+    "too_long": ("drop", "error"),
+    "dtype": tuple(DTYPES),
+}
+"""The fields of a recipe that take one of a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,17 @@ class Recipe:
     def __post_init__(self) -> None:
         if not self.data:
             raise LabError("A study needs at least one source of examples (--data).")
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise LabError(
+                    f"{name} is {getattr(self, name)!r}: it must be one of {', '.join(allowed)}."
+                )
+        words = [word.strip().casefold() for word in self.verdict_words]
+        if len(words) != 2 or not all(words) or words[0] == words[1]:
+            raise LabError(
+                "verdict_words needs two different words, one that accepts and one that rejects, "
+                f"not {', '.join(map(repr, self.verdict_words)) or 'none'}."
+            )
         for name in ("n", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -55,14 +77,30 @@ class Recipe:
 
     def as_dict(self) -> dict[str, Any]:
         """The recipe as JSON-ready data."""
-        return {"format": FORMAT, **json.loads(json.dumps(asdict(self)))}
+        return {"version": FORMAT, **json.loads(json.dumps(asdict(self)))}
+
+    def command(self, folder: Path) -> str:
+        """The shell command that runs this recipe into a folder."""
+        parts = ["lab", "run", "--out", str(folder), "--model", self.model]
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "data":
+                parts += [part for spec in value for part in ("--data", spec)]
+            elif field.default is not MISSING and value != field.default:
+                text = ",".join(value) if isinstance(value, tuple) else str(value)
+                parts += [f"--{field.name.replace('_', '-')}", text]
+        return shlex.join(parts)
 
     def check_same(self, stored: dict[str, Any], folder: Path) -> None:
         """Raise LabError if a store was made by another recipe, naming what differs."""
         mine = self.as_dict()
         if stored == mine:
             return
-        known = ["format", *(f.name for f in fields(self))]
+        if not stored:
+            raise LabError(
+                f"The recipe in {folder} is empty or damaged: choose another --out folder."
+            )
+        known = ["version", *(f.name for f in fields(self))]
         differ = [
             f"{name} was {stored.get(name)!r}, now {mine.get(name)!r}"
             for name in dict.fromkeys([*known, *stored])

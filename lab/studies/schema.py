@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab.instruments.behaviour import JUDGED_CONTROLS, RUNGS
-from lab.instruments.patching import CONTRASTS, DIRECTIONS
-from lab.instruments.reading import READING_ROLES
+from lab.instruments.names import CONTRASTS, DIRECTIONS, JUDGED_CONTROLS, READING_ROLES, RUNGS
 from lab.roles import MARKS, SPANS
 
 SHOWN_ROLES = READING_ROLES[:2]
@@ -104,3 +102,6 @@ VARIABLES: dict[str, Variable] = {
 MISSING: dict[str, object] = {
     "str": "", "bool": False, "f4": float("nan"), "i4": -1, "i1": -1, "u1": 0,
 }  # fmt: skip
+
+OPTIONAL = frozenset(name for name in VARIABLES if name.startswith("patch_"))
+"""Variables that a recipe may leave unmeasured for some examples."""

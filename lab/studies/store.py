@@ -1,44 +1,55 @@
 """The store of a study: labelled arrays in Zarr, written example by example.
 
-Every array has one chunk per example, so an example is written whole or not at all: its flag in
-``done`` is set last. Going on after a kill rewrites what was begun and not flagged; the arrays end
-with the same bytes as after an unbroken run, since nothing of the clock or the machine is in them.
+Every array has one chunk file per example, written under a temporary name and renamed. An example
+counts as stored when its flag in ``done``, set last, and all its chunks are there. Going on after a
+kill rewrites what was begun and not flagged; the arrays end with the same bytes as after an
+unbroken run, since nothing of the clock or the machine is in them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 import zarr
+from zarr.errors import BaseZarrError, UnstableSpecificationWarning
 
 from lab.errors import LabError
 from lab.studies.recipe import Recipe
-from lab.studies.schema import LABELS, MISSING, VARIABLES, Variable
+from lab.studies.schema import LABELS, MISSING, OPTIONAL, VARIABLES, Variable
 
 ARRAYS = "arrays.zarr"
 RECIPE = "recipe.json"
 PROVENANCE = "provenance.json"
 
+DAMAGED = (OSError, KeyError, ValueError, TypeError, RuntimeError, BaseZarrError)
+"""What Zarr, its codecs and xarray raise for files that are missing, cut off or overwritten."""
+
 
 class Store:
-    """A study's folder. Make one with `create_or_resume`; read one with `read_study`."""
+    """A study's folder. Make one with `create` or `resume`; read one with `read_study`."""
 
     def __init__(self, folder: Path, group: zarr.Group) -> None:
         self.folder = folder
-        self._group = group
+        with _quiet_zarr():
+            self._arrays = {name: _array(group, name) for name in (*VARIABLES, "done")}
 
     @property
     def done(self) -> np.ndarray:
-        """For each example whether it is stored."""
-        return np.asarray(self._array("done")[:], dtype=bool)
+        """For each example whether it is stored, whole."""
+        flags = np.asarray(self._arrays["done"][:], dtype=bool)
+        lacking = [not missing_chunks(self.folder, int(i)) for i in np.flatnonzero(flags)]
+        flags[flags] = lacking
+        return flags
 
     def write(self, index: int, values: Mapping[str, Any]) -> None:
         """Store all that was measured of one example. What is not given stays missing.
@@ -46,20 +57,13 @@ class Store:
         Raises:
             LabError: the disk is full or not writable; examples stored before are safe.
         """
-        try:
+        with writing(self.folder, self):
             for name, value in values.items():
                 self._write_one(name, index, value)
-            self._array("done")[index] = True
-        except OSError as error:
-            stored = int(self.done.sum())
-            raise LabError(
-                f"{self.folder} cannot be written: {error.strerror or error}. "
-                f"{stored} of {len(self.done)} examples are stored; make room and run the same "
-                "command again to go on."
-            ) from error
+            self._arrays["done"][index] = True
 
     def _write_one(self, name: str, index: int, value: Any) -> None:
-        array = self._array(name)
+        array = self._arrays[name]
         if array.ndim == 1:
             array[index] = value
             return
@@ -70,55 +74,113 @@ class Store:
             data = np.pad(data, pad, constant_values=MISSING[VARIABLES[name].dtype])  # type: ignore[call-overload]
         array[index] = data
 
-    def _array(self, name: str) -> zarr.Array[Any]:
-        array = self._group[name]
-        assert isinstance(array, zarr.Array)
-        return array
+
+def _array(group: zarr.Group, name: str) -> zarr.Array[Any]:
+    array = group[name]
+    assert isinstance(array, zarr.Array)
+    # A chunk of nothing but missing values is written too, so that a lost file is noticed.
+    return array.with_config({"write_empty_chunks": True})
 
 
-def create_or_resume(
+@contextlib.contextmanager
+def writing(folder: Path, store: Store | None = None) -> Iterator[None]:
+    """Tell a full or unwritable disk in words: what is stored is safe, and how to go on."""
+    try:
+        yield
+    except OSError as error:
+        safe = "choose another --out folder."
+        if store is not None:
+            done = store.done
+            safe = (
+                f"{int(done.sum())} of {len(done)} examples are stored. Make room or mend the "
+                "disk, and run the same command again to go on."
+            )
+        raise LabError(f"{folder} cannot be written: {error.strerror or error}; {safe}") from error
+
+
+def missing_chunks(folder: Path, index: int) -> list[str]:
+    """The variables whose chunk of a stored example is not there, though all such have one."""
+    arrays = folder / ARRAYS
+    return [
+        name
+        for name in VARIABLES
+        if name not in OPTIONAL and not (arrays / name / "c" / str(index)).exists()
+    ]
+
+
+def create(
     folder: Path,
     recipe: Recipe,
     fingerprint: Mapping[str, str],
-    ids: list[str],
+    ids: Sequence[str],
     sizes: Mapping[str, int],
 ) -> Store:
-    """The store of a recipe: a new one, or the one that stands in the folder.
+    """A new store, in place of whatever was begun in the folder without an example stored.
 
     Args:
-        fingerprint: hashes of what the recipe only names (examples, weights).
+        fingerprint: hashes of what the recipe only names (examples, prompts, weights).
         ids: the examples' ids; ``sizes``: of the dimensions layer, head and token.
 
     Raises:
-        LabError: the folder cannot be written, or holds a study of another recipe, or of the same
-            recipe on other data or weights.
+        LabError: the folder cannot be written.
     """
-    stored = folder / RECIPE
-    if stored.exists():
-        known = read_json(stored)
-        recipe.check_same(known.get("recipe", {}), folder)
-        for what, value in fingerprint.items():
-            if known.get("fingerprint", {}).get(what) != value:
-                raise LabError(
-                    f"{folder} holds a study with the same recipe, but its {what} have changed "
-                    "since. Choose another --out folder."
-                )
-        with _zarr_warnings():
-            return Store(folder, zarr.open_group(folder / ARRAYS, mode="r+"))
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with _zarr_warnings():
+        with _quiet_zarr():
             group = _create_arrays(folder / ARRAYS, ids, sizes)
         # Written last: a folder without a recipe is begun anew.
-        write_json(stored, {"recipe": recipe.as_dict(), "fingerprint": dict(fingerprint)})
-    except OSError as error:
-        raise LabError(
-            f"{folder} cannot be written ({error.strerror or error}): choose another --out folder."
-        ) from error
+        write_json(folder / RECIPE, {"recipe": recipe.as_dict(), "fingerprint": dict(fingerprint)})
     return Store(folder, group)
 
 
-def _create_arrays(path: Path, ids: list[str], sizes: Mapping[str, int]) -> zarr.Group:
+def resume(folder: Path, recipe: Recipe, fingerprint: Mapping[str, str]) -> Store | None:
+    """The store that stands in the folder if it is of this recipe; None if there is none yet.
+
+    Raises:
+        LabError: the folder holds a study of another recipe, or of the same recipe on other data,
+            prompts or weights, or one that is damaged.
+    """
+    if not is_study(folder):
+        if any((folder / ARRAYS / "done" / "c").glob("*")):
+            raise LabError(
+                f"{folder} holds arrays with measured examples, but its {RECIPE} is missing. Put "
+                "the file back, or choose another --out folder."
+            )
+        return None
+    known = read_json(folder / RECIPE)
+    recipe.check_same(known.get("recipe") or {}, folder)
+    for what, value in fingerprint.items():
+        if (known.get("fingerprint") or {}).get(what) != value:
+            raise LabError(
+                f"{folder} holds a study with the same recipe, but the {what} have changed since. "
+                "Choose another --out folder."
+            )
+    try:
+        with _quiet_zarr():
+            store = Store(folder, zarr.open_group(folder / ARRAYS, mode="r+"))
+        store.done  # noqa: B018, its file may be damaged
+    except DAMAGED as error:
+        raise LabError(_damaged(folder, error)) from error
+    for left in (folder / ARRAYS).rglob("*.partial"):
+        left.unlink(missing_ok=True)
+    return store
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder holds a study, finished or not."""
+    return (folder / RECIPE).exists()
+
+
+def _damaged(folder: Path, error: BaseException, name: str = "") -> str:
+    what = f"The array {name!r}" if name else "The arrays"
+    return (
+        f"{what} in {folder / ARRAYS} cannot be read ({str(error) or type(error).__name__}). "
+        "The folder is damaged: bring back a copy of it, or run the study into another folder."
+    )
+
+
+def _create_arrays(path: Path, ids: Sequence[str], sizes: Mapping[str, int]) -> zarr.Group:
+    shutil.rmtree(path, ignore_errors=True)
     group = zarr.open_group(path, mode="w")
     _create(group, "example", ("example",), np.array(ids, dtype=object), "str")
     for dim, labels in LABELS.items():
@@ -162,19 +224,37 @@ def read_study(folder: str | Path) -> tuple[xr.Dataset, dict[str, Any]]:
         LabError: no study there, none of its examples finished, or its arrays cannot be read.
     """
     folder = Path(folder)
-    if not (folder / RECIPE).exists():
+    if not is_study(folder):
         raise LabError(f"{folder} holds no study (it has no {RECIPE}). Make one with `lab run`.")
-    try:
-        with _zarr_warnings():
-            dataset = xr.open_zarr(folder / ARRAYS, consolidated=False).load()
-    except (OSError, KeyError, ValueError) as error:
-        raise LabError(f"The arrays in {folder} cannot be read: {error}") from error
-    done = dataset["done"].values.astype(bool)
-    if not done.any():
+    dataset = _load(folder)
+    done = np.flatnonzero(dataset["done"].values.astype(bool))
+    for index in done:
+        if missing := missing_chunks(folder, int(index)):
+            raise LabError(
+                f"{folder} lacks files of the example {dataset['example'].values[index]!r} "
+                f"({', '.join(missing[:3])}). Run `lab run` again to measure it anew, or bring "
+                "back a copy of the folder."
+            )
+    if not len(done):
         raise LabError(f"No example of {folder} is finished yet: run `lab run` to go on.")
-    kept = dataset.isel(example=np.flatnonzero(done)).drop_vars("done")
     path = folder / PROVENANCE
-    return kept, read_json(path) if path.exists() else {}
+    return dataset.isel(example=done).drop_vars("done"), read_json(path) if path.exists() else {}
+
+
+def _load(folder: Path) -> xr.Dataset:
+    """All arrays in memory, or a LabError that names the damaged one."""
+    name: Hashable = ""
+    try:
+        with _quiet_zarr():
+            dataset: xr.Dataset = xr.open_zarr(folder / ARRAYS, consolidated=False, chunks=None)
+            for name in dataset.variables:
+                dataset[name].load()
+    except DAMAGED as error:
+        raise LabError(_damaged(folder, error, str(name))) from error
+    lacking = [name for name in (*VARIABLES, "done") if name not in dataset]
+    if lacking:
+        raise LabError(_damaged(folder, KeyError("its folder is missing"), lacking[0]))
+    return dataset[[*VARIABLES, "done"]]
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -182,7 +262,10 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise LabError(f"{path} cannot be read: {error}") from error
+        raise LabError(
+            f"{path} cannot be read ({error}). It is damaged: bring back a copy of the folder, or "
+            "run the study into another one."
+        ) from error
     if not isinstance(data, dict):
         raise LabError(f"{path} does not hold a JSON object.")
     return data
@@ -200,10 +283,9 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
         Path(temporary).unlink(missing_ok=True)
 
 
-class _zarr_warnings(warnings.catch_warnings):
+@contextlib.contextmanager
+def _quiet_zarr() -> Iterator[None]:
     """Zarr says at each use that text arrays are not yet in its specification."""
-
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
-        warnings.simplefilter("ignore")
-        return entered
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnstableSpecificationWarning)
+        yield

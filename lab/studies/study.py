@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,35 +12,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from lab.errors import LabError
-from lab.instruments.behaviour import (
-    JUDGED_CONTROLS,
-    RUNGS,
-    Behaviour,
-    as_array,
-    measure_behaviour,
-)
+from lab.instruments.behaviour import Behaviour, as_array, measure_behaviour
 from lab.instruments.case import Case
-from lab.instruments.patching import CONTRASTS, contrasts, measure_patching
-from lab.instruments.reading import READING_ROLES, Reading, measure_reading, quantised
+from lab.instruments.names import CONTRASTS, JUDGED_CONTROLS, READING_ROLES, RUNGS
+from lab.instruments.patching import contrasts, measure_patching
+from lab.instruments.reading import Reading, measure_reading, quantised
 from lab.roles import MARKS, SPANS
 from lab.studies.plan import Plan, Planned, make_plan
-from lab.studies.provenance import now, provenance
+from lab.studies.provenance import continued, now, provenance
 from lab.studies.recipe import Recipe
 from lab.studies.schema import SHOWN_ROLES
 from lab.studies.store import (
     PROVENANCE,
-    create_or_resume,
+    Store,
+    create,
     read_json,
     read_study,
+    resume,
     write_json,
+    writing,
 )
 
 if TYPE_CHECKING:
     from lab.engine.lens import Lens
+    from lab.engine.loading import Outline
 
 Progress = Callable[[int, int, str], None]
 """Called with examples done, examples in all, and the id of the one that comes next."""
+
+log = logging.getLogger("lab")
 
 
 def run_study(
@@ -51,7 +53,8 @@ def run_study(
     """The Dataset and the provenance of a recipe, run as far as it is not stored yet.
 
     It may be stopped at any moment: run again with the same recipe and folder, it goes on, and
-    ends with the same arrays as an unbroken run.
+    ends with the same arrays as an unbroken run. Weights are loaded only if something is left to
+    run. What is done is told to the logger ``lab``.
 
     Args:
         recipe: what is run.
@@ -63,40 +66,73 @@ def run_study(
         LabError: the model or data cannot be had, the folder holds another study or cannot be
             written. What was stored stays.
     """
-    from lab.engine.loading import load_lens
+    from lab.engine.loading import outline
 
     folder = Path(folder)
-    if lens is None:
-        lens = load_lens(recipe.model, dtype=recipe.dtype)
-    plan = make_plan(recipe, lens)
-    store = create_or_resume(
-        folder,
-        recipe,
-        {"examples": plan.fingerprint, "weights": lens.sha256},
-        [item.example.id for item in plan.items],
-        {"layer": lens.n_layers, "head": lens.n_heads, "token": plan.max_tokens},
-    )
-    _note_start(folder, recipe, lens, plan)
-    todo = np.flatnonzero(~store.done)
-    for count, index in enumerate(todo):
-        if progress is not None:
-            progress(len(plan.items) - len(todo) + count, len(plan.items),
-                     plan.items[index].example.id)  # fmt: skip
-        store.write(int(index), measure(plan.case(int(index), lens), plan.items[index]))
-    if progress is not None:
-        progress(len(plan.items), len(plan.items), "")
-    if len(todo):
-        write_json(folder / PROVENANCE, {**read_json(folder / PROVENANCE), "finished": now()})
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    # Examples are read and fitted, and the folder is looked at, before any weight is loaded.
+    model = lens or outline(recipe.model)
+    plan = make_plan(recipe, model)
+    _tell_plan(recipe, plan)
+    fingerprint = {**plan.fingerprint, "weights": model.sha256}
+    store = resume(folder, recipe, fingerprint)
+    if store is not None and store.done.all():
+        log.info("All %d examples are stored already; nothing is left to run.", len(plan.items))
+    else:
+        ready = _opened(model, recipe)
+        if store is None:
+            sizes = {"layer": ready.n_layers, "head": ready.n_heads, "token": plan.max_tokens}
+            store = create(folder, recipe, fingerprint, plan.ids, sizes)
+        _note_start(folder, recipe, ready, plan)
+        _run(plan, ready, store, progress)
+    _note_end(folder)
     return read_study(folder)
+
+
+def _opened(model: Lens | Outline, recipe: Recipe) -> Lens:
+    from lab.engine.loading import Outline, open_lens
+
+    if not isinstance(model, Outline):
+        return model
+    log.info("Loading %s (%s).", model.weights.title, model.weights.source)
+    return open_lens(model, dtype=recipe.dtype)
+
+
+def _tell_plan(recipe: Recipe, plan: Plan) -> None:
+    names = Counter(item.example.family or "of no family" for item in plan.items)
+    kinds = ", ".join(f"{count} {family}" for family, count in sorted(names.items()))
+    total, sources = len(plan.items), ", ".join(recipe.data)
+    log.info("%d example%s of %s: %s.", total, "s" * (total > 1), sources, kinds)
+    if plan.excluded:
+        log.info("%d left out, the first: %s", len(plan.excluded), plan.excluded[0][1])
+
+
+def _run(plan: Plan, lens: Lens, store: Store, progress: Progress | None) -> None:
+    total, todo = len(plan.items), np.flatnonzero(~store.done)
+    if len(todo) < total:
+        log.info("%d of %d examples are stored already.", total - len(todo), total)
+    for count, index in enumerate(map(int, todo)):
+        if progress is not None:
+            progress(total - len(todo) + count, total, plan.ids[index])
+        store.write(index, measure(plan.case(index, lens), plan.items[index]))
+    if progress is not None:
+        progress(total, total, "")
 
 
 def _note_start(folder: Path, recipe: Recipe, lens: Lens, plan: Plan) -> None:
     path = folder / PROVENANCE
-    if not path.exists():
-        try:
-            write_json(path, provenance(recipe, lens, plan, now()))
-        except OSError as error:
-            raise LabError(f"{folder} cannot be written ({error.strerror}).") from error
+    made = continued(read_json(path)) if path.exists() else provenance(recipe, folder, lens, plan)
+    with writing(folder):
+        write_json(path, made)
+
+
+def _note_end(folder: Path) -> None:
+    path = folder / PROVENANCE
+    known = read_json(path) if path.exists() else {}
+    if known and not known.get("finished"):
+        with writing(folder):
+            write_json(path, {**known, "finished": now()})
 
 
 def measure(case: Case, item: Planned) -> dict[str, Any]:

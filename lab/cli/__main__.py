@@ -1,0 +1,5 @@
+"""``python -m lab.cli`` is the ``lab`` command."""
+
+from lab.cli.app import main
+
+main()

@@ -189,5 +189,6 @@ def _told(weights: Weights, part: str) -> Any:
         if "ignore_mismatched_sizes" in why:
             why = "they have other shapes than its config.json says."
         raise LabError(
-            f"transformers cannot read the {part} of {weights.title} in {weights.folder}: {why} The folder may lack a file, or hold one of another model."
+            f"transformers cannot read the {part} of {weights.title} in {weights.folder}: {why} "
+            "The folder may lack a file, or hold one of another model."
         ) from error

@@ -388,7 +388,7 @@ def test_what_is_no_gguf_file_is_told(tmp_path: Path) -> None:
 
 
 def test_an_architecture_that_transformers_cannot_read_is_told(tmp_path: Path, cache: Path) -> None:
-    with pytest.raises(LabError, match="could not be converted: .*oddball is not supported"):
+    with pytest.raises(LabError, match=r"could not be converted: .*oddball is not supported"):
         load_lens(str(write_gguf(tmp_path / "odd.gguf", "oddball")))
     assert left_in(cache) == []
 

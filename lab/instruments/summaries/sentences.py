@@ -123,6 +123,11 @@ def reading_finding(ratio: Estimate, units: int) -> str:
     )
 
 
+def are(count: int) -> str:
+    """A number with its verb: "none is", "1 is", "8 are"."""
+    return {0: "none is", 1: "1 is"}.get(count, f"{count} are")
+
+
 def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.01 else "less than 1%"
 
@@ -207,7 +212,7 @@ def _shared_heads(facts: Facts) -> str:
     if k < 2 or total < 3 * k:
         return ""
     text = (
-        f"Of the {k} heads that read the passage most when it answers, {overlap.shared} are also "
+        f"Of the {k} heads that read the passage most when it answers, {are(overlap.shared)} also "
         f"among the {k} that read it most when it judges (chance: {k * k / total:.1f})."
     )
     moved = instead[instead["evaluator_context"] < instead["generator_context"]]

@@ -8,6 +8,7 @@ import pandas as pd
 
 from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import Headline, KeyNumber
+from lab.instruments.summaries.sentences import are
 from lab.views.content.reading import Reading
 from lab.views.format import count, decimal, interval, percent, ratio
 
@@ -82,7 +83,7 @@ def readers_lead(found: Reading) -> str:
     if not k:
         return "Attention was not measured in this study."
     return (
-        f"Of the {k} heads that read the passage most when answering, {overlap.shared} are also "
+        f"Of the {k} heads that read the passage most when answering, {are(overlap.shared)} also "
         f"among the {k} that read it most when judging (Jaccard index {decimal(overlap.jaccard)}; "
         f"{decimal(overlap.expected)} would be chance). Ranked by attention for each token of the "
         "passage."

@@ -53,25 +53,11 @@ def measure_reading(case: Case, prompt: Prompt) -> Reading:
     )[0]
     assert trace.attention is not None and trace.value_norms is not None
     attention = trace.attention[:, :, -1]
-    spans, marks = membership(prompt)
-    weighted = attention * trace.value_norms
-    total = weighted.sum(-1, keepdims=True)
-    weighted = np.divide(weighted, total, out=np.zeros_like(weighted), where=total > 0)
-    context = spans[:, SPANS.index("context")]
     to_context = np.full(attention.shape[:2], np.nan, np.float32)
     if candidate:
-        to_context = (trace.attention[:, :, :-1] @ context).mean(-1)
-    return Reading(
-        prompt=prompt,
-        attention=attention,
-        mass=attention @ spans,
-        norm_mass=weighted @ spans,
-        mark_mass=attention @ marks,
-        norm_mark_mass=weighted @ marks,
-        span_tokens=spans.sum(0).astype(np.int32),
-        mark_tokens=marks.sum(0).astype(np.int32),
-        candidate_to_context=to_context,
-    )
+        rows = trace.attention[:, :, :-1]
+        to_context = rows[..., list(prompt.where("context"))].sum(-1).mean(-1)
+    return _summed(prompt, attention, _weighted(attention, trace.value_norms), to_context)
 
 
 def measure_answering(case: Case, prompt: Prompt, answer_ids: tuple[int, ...]) -> Reading:
@@ -87,21 +73,42 @@ def measure_answering(case: Case, prompt: Prompt, answer_ids: tuple[int, ...]) -
         [Branch(tokens, keep=keep)], Keep(logits=False, attention=True, value_norms=True)
     )[0]
     assert trace.attention is not None and trace.value_norms is not None
-    spans, marks = membership(prompt)
-    weighted = trace.attention * trace.value_norms[:, :, None]
-    weighted /= np.maximum(weighted.sum(-1, keepdims=True), np.finfo(np.float32).tiny)
+    weighted = _weighted(trace.attention, trace.value_norms[:, :, None])
     length = len(prompt)
-    rows, weights = trace.attention.mean(2)[..., :length], weighted.mean(2)[..., :length]
+    return _summed(
+        prompt,
+        trace.attention.mean(2)[..., :length],
+        weighted.mean(2)[..., :length],
+        np.full(trace.attention.shape[:2], np.nan, np.float32),
+    )
+
+
+def _weighted(
+    attention: Float[np.ndarray, "*cell token"], norms: Float[np.ndarray, "*cell token"]
+) -> Float[np.ndarray, "*cell token"]:
+    """Attention times what each token would write, renormalised to one."""
+    weighted = attention * norms
+    total = weighted.sum(-1, keepdims=True)
+    return np.divide(weighted, total, out=np.zeros_like(weighted), where=total > 0)
+
+
+def _summed(
+    prompt: Prompt,
+    attention: Float[np.ndarray, "layer head token"],
+    weighted: Float[np.ndarray, "layer head token"],
+    candidate_to_context: Float[np.ndarray, "layer head"],
+) -> Reading:
+    spans, marks = membership(prompt)
     return Reading(
         prompt=prompt,
-        attention=rows,
-        mass=rows @ spans,
-        norm_mass=weights @ spans,
-        mark_mass=rows @ marks,
-        norm_mark_mass=weights @ marks,
+        attention=attention,
+        mass=attention @ spans,
+        norm_mass=weighted @ spans,
+        mark_mass=attention @ marks,
+        norm_mark_mass=weighted @ marks,
         span_tokens=spans.sum(0).astype(np.int32),
         mark_tokens=marks.sum(0).astype(np.int32),
-        candidate_to_context=np.full(rows.shape[:2], np.nan, np.float32),
+        candidate_to_context=candidate_to_context,
     )
 
 

@@ -68,7 +68,8 @@ def contrasts(case: Case, behaviour: Behaviour) -> dict[str, Contrast]:
     - ``role``: generator (a) against evaluator of the model's own answer (b); the effect is the
       logit of a's most likely token minus that of b's. Left out where the two agree.
     - ``candidate``: the evaluator with a right (a) and a wrong candidate (b); the effect is the
-      verdict's log-odds. Right is the gold answer, wrong the hardest rung there is.
+      verdict's log-odds. Right is the gold answer, wrong the hardest rung there is. Left out where
+      the passages do not answer, since the right candidate is then always the same word.
     - ``passage``: the generator on the passages (a) and on the same with the gold answer replaced
       (b); the effect is the logit of the gold answer's first token minus the replacement's. Left
       out where both begin with the same token.
@@ -82,7 +83,7 @@ def contrasts(case: Case, behaviour: Behaviour) -> dict[str, Contrast]:
 
     hard = (r for r in ("same_type", "same_passage", "other_passage", "empty"))
     wrong = next((behaviour.candidates[r] for r in hard if r in behaviour.candidates), None)
-    if wrong is not None:
+    if wrong is not None and case.example.answerable:
         right = case.prompt("evaluator", behaviour.candidates["gold"])
         found["candidate"] = Contrast(
             right, case.prompt("evaluator", wrong), lambda row: log_odds(row, case.verdict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from synthetic_study import CONTROLS, RUNGS, synthetic_study
@@ -220,3 +221,15 @@ def test_little_probability_on_the_verdict_words_is_said() -> None:
     assert notes.str.contains("only 4% of the probability").all()
     ds["label_mass"][:] = 0.9
     assert (behaviour.label_mass(ds)["note"] == "").all()
+
+
+def test_the_retest_leaves_out_questions_whose_right_answer_is_a_fixed_word():
+    """A judge that dislikes the word "unanswerable" must not look blind to passages for it."""
+    ds, _ = synthetic_study()
+    ds["answerable"] = ("example", np.arange(ds.sizes["example"]) % 2 == 0)
+    kept = ds.isel(example=np.flatnonzero(ds["answerable"].values))
+    columns = ["rung", "metric", "value", "n"]
+    pd.testing.assert_frame_equal(
+        behaviour.balanced(ds).query("scope == 'all'")[columns].reset_index(drop=True),
+        behaviour.balanced(kept).query("scope == 'all'")[columns].reset_index(drop=True),
+    )

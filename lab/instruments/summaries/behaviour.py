@@ -146,14 +146,16 @@ def balanced(ds: xr.Dataset, rule: str = "f1_50", families: bool = False) -> pd.
     each question, see HARDEST), metric, value, low, high, n (questions), method. Metrics:
     ``balanced_accuracy`` (0.5 is chance, whatever the judge leans to), ``auroc`` of the log-odds,
     ``pair_share`` (questions whose right candidate has the higher log-odds; a tie counts half),
-    ``accepts_right`` and ``accepts_wrong``. The right candidate is the gold answer; questions
-    without one, and wrong candidates that happen to be right, are left out. By all examples and by
-    dataset; ``families=True`` adds families.
+    ``accepts_right`` and ``accepts_wrong``. The right candidate is the gold answer, and wrong
+    candidates that happen to be right are left out. So are questions that the passages do not
+    answer: their right candidate is always the same word, so that a judge could tell it, or
+    dislike it, without reading. By all examples and by dataset; ``families=True`` adds families.
     """
     names = ["scope", "name", "rung", "metric"]
     if not T.has(ds, "log_odds", "candidate_f1"):
         return T.table([], names)
-    gold = np.where(right(ds, "gold", rule) == 0, np.nan, T.numbers(ds, "log_odds", rung="gold"))
+    no_use = (right(ds, "gold", rule) == 0) | (T.numbers(ds, "answerable") == 0)
+    gold = np.where(no_use, np.nan, T.numbers(ds, "log_odds", rung="gold"))
     wrong = {
         rung: np.where(right(ds, rung, rule) == 0, T.numbers(ds, "log_odds", rung=rung), np.nan)
         for rung in WRONG_RUNGS

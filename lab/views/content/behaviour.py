@@ -33,7 +33,7 @@ def behaviour_table(agreement: pd.DataFrame, balanced: pd.DataFrame) -> Table:
     rows = [
         _group("Answering"),
         *(_row(agreement, metric) for metric in ANSWERING),
-        _group("The fair test: one right and one wrong answer to each question"),
+        _group("The fair test: one right and one wrong answer to each question that has an answer"),
         *(_retest_row(balanced, metric) for metric in RETEST),
         _group("Judging its own answers"),
         *(_row(agreement, metric) for metric in (*OWN, *OWN_MORE)),

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # How many built-in examples `make report` runs: a multiple of 4 keeps the families equal.
-N ?= 48
+N ?= 24
 OUT ?= out/builtin-$(N)
 STAMP := $(VENV)/.installed
 

@@ -185,3 +185,15 @@ def test_candidate_tokens_reading_the_passage() -> None:
     got = tables.find(frame, aggregate="mean", layer=2).value
     wanted = ds["candidate_to_context"].sel(role="evaluator", layer=2).mean()
     assert got == pytest.approx(float(wanted))
+
+
+def test_a_head_that_sees_only_the_sink_has_no_share_of_the_rest():
+    ds, _ = synthetic_study()
+    only_sink = (ds["span"] == "sink").astype("f4")
+    here = (ds["layer"] == 1) & (ds["head"] == 2)
+    ds["mass"] = only_sink.where(here, ds["mass"]).transpose(*ds["mass"].dims)
+    ds["mark_mass"] = ds["mark_mass"].where(~here, 0.0)
+    shares = reading.regions(ds, "sink_excluded")
+    assert not np.isinf(shares).any()
+    assert np.isnan(shares.sel(region="context").isel(layer=1, head=2)).all()
+    assert np.isfinite(reading.head_differences(ds, normalisation="sink_excluded")["value"]).any()

@@ -53,7 +53,9 @@ def regions(ds: xr.Dataset, normalisation: str = "raw") -> xr.DataArray:
     length = ds["span_tokens"].astype(float).sum("span")
     both = _join(mass, marks).where(sizes > 0)
     if normalisation == "sink_excluded":
-        both = both / (1 - mass.sel(span="sink", drop=True))
+        # Summed, not one minus the sink: a head may leave the sink less than rounding shows.
+        rest = mass.where(mass["span"] != "sink").sum("span")
+        both = both / rest.where(rest > 0)
         both = both.where(both["region"] != "sink")
     elif normalisation == "enrichment":
         both = both / (sizes / length)

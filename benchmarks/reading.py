@@ -14,7 +14,6 @@ from timing import Figure, Row, Times, alternate, ratio, timed
 
 from lab.engine.lens import Lens
 from lab.instruments.case import Case
-from lab.instruments.patching import decision_logits
 from lab.instruments.reading import measure_reading
 from lab.roles import Prompt, Prompter
 
@@ -48,18 +47,16 @@ def _timed(
     quick: bool,
 ) -> list[Figure]:
     where = f"{prompt.role}, {len(prompt)} tokens"
-    chosen = {name: actions[name] for name in ("plain", "last", "reading", "spans")}
+    chosen = {name: actions[name] for name in ("plain", "last", "reading")}
     with torch.no_grad():
         seconds = alternate(chosen, 2 if quick else 5, label=f"c: {where}")
     plain = Times(f"plain forward, {where}", seconds["plain"])
     last = Times(f"plain forward, logits_to_keep=1, {where}", seconds["last"])
     read = Times(f"reading and decision logits, {where}", seconds["reading"])
-    spans = Times(f"measure_reading alone, {where}", seconds["spans"])
-    times += [plain, last, read, spans]
+    times += [plain, last, read]
     figures = [
         ratio(f"reading and logits, {where}", read, plain, "forwards", ("<=", 1.3)),
         ratio(f"reading and logits, {where}", read, last, "forwards", note=LAST),
-        ratio(f"measure_reading alone, {where}", spans, plain, "forwards"),
         Figure(f"plain forward, {where}", plain.median, "s"),
     ]
     if prompt.role != ROLES[0]:
@@ -132,12 +129,9 @@ def _actions(lens: Lens, length: int, role: str) -> tuple[Prompt, dict[str, Call
     case = Case(lens, prompter, example, None, {}, None, prompter.verdict_tokens())
     ids = torch.tensor([prompt.token_ids], device=lens.device)
 
-    def spans() -> Any:
+    def reading() -> Any:
         lens.forget()
         return measure_reading(case, prompt)
-
-    def reading() -> Any:
-        return spans(), decision_logits(lens, prompt)
 
     def patterns() -> Any:
         return lens.bridge.run_with_cache(ids, names_filter=lambda n: n.endswith("hook_pattern"))
@@ -146,7 +140,6 @@ def _actions(lens: Lens, length: int, role: str) -> tuple[Prompt, dict[str, Call
         "plain": lambda: lens.twin(ids),
         "last": lambda: lens.twin(ids, logits_to_keep=1),
         "reading": reading,
-        "spans": spans,
         "patterns": patterns,
         "cache": lambda: lens.bridge.run_with_cache(ids),
     }

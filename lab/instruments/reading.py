@@ -27,6 +27,7 @@ class Reading:
         span_tokens, mark_tokens: how many tokens each holds.
         candidate_to_context: [layer, head], attention of the candidate's tokens on the context,
             mean over the candidate's tokens; NaN without a candidate.
+        logits: the decision's logits over the whole vocabulary, from the same pass.
     """
 
     prompt: Prompt
@@ -38,6 +39,7 @@ class Reading:
     span_tokens: Int[np.ndarray, " span"]
     mark_tokens: Int[np.ndarray, " mark"]
     candidate_to_context: Float[np.ndarray, "layer head"]
+    logits: Float[np.ndarray, " vocabulary"]
 
 
 def measure_reading(case: Case, prompt: Prompt) -> Reading:
@@ -48,16 +50,17 @@ def measure_reading(case: Case, prompt: Prompt) -> Reading:
     candidate = prompt.where("candidate")
     keep = (*candidate, prompt.decision)
     trace = case.lens.run(
-        [Branch(prompt.token_ids, keep=keep)],
-        Keep(logits=False, attention=True, value_norms=True),
+        [Branch(prompt.token_ids, keep=keep)], Keep(attention=True, value_norms=True)
     )[0]
     assert trace.attention is not None and trace.value_norms is not None
+    assert trace.logits is not None
     attention = trace.attention[:, :, -1]
     to_context = np.full(attention.shape[:2], np.nan, np.float32)
     if candidate:
         rows = trace.attention[:, :, :-1]
         to_context = rows[..., list(prompt.where("context"))].sum(-1).mean(-1)
-    return _summed(prompt, attention, _weighted(attention, trace.value_norms), to_context)
+    weighted = _weighted(attention, trace.value_norms)
+    return _summed(prompt, attention, weighted, to_context, trace.logits[-1])
 
 
 def measure_answering(case: Case, prompt: Prompt, answer_ids: tuple[int, ...]) -> Reading:
@@ -69,10 +72,9 @@ def measure_answering(case: Case, prompt: Prompt, answer_ids: tuple[int, ...]) -
     """
     tokens = (*prompt.token_ids, *answer_ids[:-1])
     keep = tuple(range(prompt.decision, len(tokens)))
-    trace = case.lens.run(
-        [Branch(tokens, keep=keep)], Keep(logits=False, attention=True, value_norms=True)
-    )[0]
+    trace = case.lens.run([Branch(tokens, keep=keep)], Keep(attention=True, value_norms=True))[0]
     assert trace.attention is not None and trace.value_norms is not None
+    assert trace.logits is not None
     weighted = _weighted(trace.attention, trace.value_norms[:, :, None])
     length = len(prompt)
     return _summed(
@@ -80,6 +82,7 @@ def measure_answering(case: Case, prompt: Prompt, answer_ids: tuple[int, ...]) -
         trace.attention.mean(2)[..., :length],
         weighted.mean(2)[..., :length],
         np.full(trace.attention.shape[:2], np.nan, np.float32),
+        trace.logits[0],
     )
 
 
@@ -97,6 +100,7 @@ def _summed(
     attention: Float[np.ndarray, "layer head token"],
     weighted: Float[np.ndarray, "layer head token"],
     candidate_to_context: Float[np.ndarray, "layer head"],
+    logits: Float[np.ndarray, " vocabulary"],
 ) -> Reading:
     spans, marks = membership(prompt)
     return Reading(
@@ -109,6 +113,7 @@ def _summed(
         span_tokens=spans.sum(0).astype(np.int32),
         mark_tokens=marks.sum(0).astype(np.int32),
         candidate_to_context=candidate_to_context,
+        logits=logits,
     )
 
 

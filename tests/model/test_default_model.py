@@ -93,6 +93,7 @@ def test_reading_equals_a_full_cache_summed_by_hand(lens: Lens, case: Case) -> N
             wanted = row[:, list(prompt.where(span))].sum(-1)
             assert np.allclose(reading.mass[layer, :, column], wanted, atol=1e-5)
     assert np.allclose(reading.mass.sum(-1), 1, atol=1e-4)
+    assert np.abs(reading.logits - plain(lens, prompt.token_ids)).max() < 1e-3
 
 
 def test_verdicts_of_a_ladder_equal_single_runs(lens: Lens, case: Case) -> None:

@@ -125,7 +125,7 @@ def candidate_ladder(ds: xr.Dataset) -> go.Figure:
     rows = ladder_data(behaviour.balanced(ds))
     if not rows:
         raise LabError(
-            "No candidates were judged in this study: run the behaviour instrument first."
+            "No candidates were judged on answerable questions here, so there is no ladder to draw."
         )
     titles = ("told apart from the gold answer (AUROC)", "share accepted")
     figure = make_subplots(1, 2, shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.06)

@@ -15,7 +15,7 @@ from lab.errors import LabError
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
-EXAMPLES = "2"
+EXAMPLES = "3"
 """Questions in the little study of the first notebook, which takes eight by itself."""
 
 PLOTLY = "application/vnd.plotly.v1+json"

@@ -25,7 +25,9 @@ ROLES = (
     "evaluator_candidate_first",
     "evaluator_repeat",
 )
-SPANS = ("sink", "template", "instruction", "context", "question", "candidate", "cue")
+SPANS = (
+    "sink", "template", "demonstrations", "instruction", "context", "question", "candidate", "cue",
+)  # fmt: skip
 MARKS = ("evidence", "answer", "labels", "mention")
 RUNGS = ("own", "gold", "same_type", "same_passage", "other_passage", "closed_book", "empty")
 CONTROLS = (
@@ -461,13 +463,14 @@ def _tokens(pieces: list[Piece]) -> tuple[list[str], NDArray[np.int64], NDArray[
     return tokens, np.array(spans), np.array(marks).reshape(len(tokens), len(MARKS))
 
 
-# Share of attention by span: template, instruction, context, question, candidate, cue.
+# Share of attention by span: template, demonstrations (there are none), instruction, context,
+# question, candidate, cue.
 APPETITE = {
-    "generator": (0.06, 0.05, 0.24, 0.10, 0.0, 0.10),
-    "evaluator": (0.08, 0.14, 0.06, 0.06, 0.05, 0.15),
-    "generator_filler": (0.06, 0.05, 0.20, 0.09, 0.0, 0.16),
-    "evaluator_candidate_first": (0.08, 0.13, 0.09, 0.05, 0.04, 0.15),
-    "evaluator_repeat": (0.05, 0.05, 0.05, 0.05, 0.35, 0.10),
+    "generator": (0.06, 0.0, 0.05, 0.24, 0.10, 0.0, 0.10),
+    "evaluator": (0.08, 0.0, 0.14, 0.06, 0.06, 0.05, 0.15),
+    "generator_filler": (0.06, 0.0, 0.05, 0.20, 0.09, 0.0, 0.16),
+    "evaluator_candidate_first": (0.08, 0.0, 0.13, 0.09, 0.05, 0.04, 0.15),
+    "evaluator_repeat": (0.05, 0.0, 0.05, 0.05, 0.05, 0.35, 0.10),
 }
 
 

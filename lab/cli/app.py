@@ -80,6 +80,9 @@ def run(
     dtype: Annotated[
         Literal["float32", "bfloat16", "float16"], typer.Option(help="Precision of the weights.")
     ] = "float32",
+    demonstrations: Annotated[
+        int, typer.Option(help="Worked questions shown before each question, 0 to 4.")
+    ] = 0,
 ) -> None:
     """Run a model in both roles and store what is measured."""
     with _plain_errors(STOPPED_RUN), _messages():
@@ -92,6 +95,7 @@ def run(
         recipe = Recipe(
             model, tuple(data or ["builtin"]), n, seed, layout, format,
             cast("tuple[str, str]", words), max_tokens, too_long, patching, dtype,
+            demonstrations,
         )  # fmt: skip
         with show_progress() as progress:
             dataset, provenance = run_study(recipe, out, progress=progress)

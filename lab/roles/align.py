@@ -55,8 +55,10 @@ def align(source: Prompt, target: Prompt) -> PositionMap:
 
     The decision goes to the decision. A token of the context, the question or the candidate goes
     to the token with the same id and the same characters of that span, if the span's text is the
-    same in both prompts. Everything else (wording, markup, a candidate that only one of them
-    shows, tokens at a border that are cut differently) has no counterpart.
+    same in both prompts. Everything else (wording, markup, demonstrations, a candidate that only
+    one of them shows, tokens at a border that are cut differently) has no counterpart.
+    Demonstrations have none even between prompts of one role, where their tokens are the same:
+    they are asked like the prompt they stand in, so between roles their targets differ.
     """
     pairs = {}
     for span in ALIGNED:

@@ -1,8 +1,10 @@
-"""The frame around a message: the model's own chat format, or none for base models."""
+"""The frame around messages: the model's own chat format, or none for base models."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, cycle
 from typing import TYPE_CHECKING, Literal
 
 from lab.errors import LabError
@@ -21,78 +23,110 @@ _PROBES = (
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands before and after every message, and what was odd about finding it."""
+    """What stands around every message.
+
+    Attributes:
+        format: whether it is the chat format.
+        prefix: what stands before the first message.
+        suffix: what stands behind the last message, up to the decision.
+        notes: what was odd about finding it.
+        turns: for each earlier turn, what stands between its message and the reply to it, and
+            between that reply and the next message.
+    """
 
     format: Literal["chat", "plain"]
     prefix: str
     suffix: str
     notes: tuple[str, ...] = ()
+    turns: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def markup(self) -> str:
+        """All text that the frame adds."""
+        return "".join((self.prefix, *chain.from_iterable(self.turns), self.suffix))
 
 
-def find_frame(tokenizer: Tokenizer, format: Format = "auto") -> Frame:
-    """The frame that the tokenizer's model expects around a user message.
+def find_frame(tokenizer: Tokenizer, format: Format = "auto", earlier: int = 0) -> Frame:
+    """The frame that the tokenizer's model expects around a user message and ``earlier`` turns.
 
-    ``chat`` is the tokenizer's own chat template with one user message; a system prompt is left to
-    the template. The template is asked once, with probe messages, and its frame is kept: data
-    never goes through it, so it cannot strip or rewrite a passage. A template that fails or
-    changes the probes is refused with LabError; with ``auto`` the plain format takes its place,
-    and a note says so. ``plain`` has no markup. A BOS token stands first if the tokenizer adds
-    one by default, once.
+    ``chat`` is the tokenizer's own chat template with a user message, and before it so many pairs
+    of a user message and the assistant's reply; a system prompt is left to the template. The
+    template is asked once, with probe messages, and its frame is kept: data never goes through it,
+    so it cannot strip or rewrite a passage. A template that fails or changes the probes is refused
+    with LabError; with ``auto`` the plain format takes its place, and a note says so. ``plain`` has
+    no markup: a space stands before the reply of an earlier turn, and an empty line behind it. A
+    BOS token stands first if the tokenizer adds one by default; once, whatever the template says
+    (later turns keep those that the template gives them).
     """
     has_template = bool(getattr(tokenizer, "chat_template", None))
+    plain = Frame("plain", "", "", turns=((" ", "\n\n"),) * earlier)
     if format == "plain" or (format == "auto" and not has_template):
-        return _with_bos(tokenizer, Frame("plain", "", ""))
+        return _with_bos(tokenizer, plain)
     if not has_template:
         raise LabError(
             f"The tokenizer of {model_name(tokenizer)} has no chat template: "
             'use format="plain" or format="auto".'
         )
     try:
-        frame = _chat_frame(tokenizer)
+        frame = _chat_frame(tokenizer, earlier)
     except LabError as error:
         if format == "chat":
             raise
-        frame = Frame("plain", "", "", (f"plain format instead of chat: {error}",))
+        frame = replace(plain, notes=(f"plain format instead of chat: {error}",))
     return _with_bos(tokenizer, frame)
 
 
-def _chat_frame(tokenizer: Tokenizer) -> Frame:
-    frames = {_ask(tokenizer, probe) for probe in _PROBES}
+def _chat_frame(tokenizer: Tokenizer, earlier: int) -> Frame:
+    frames = {_ask(tokenizer, _conversation(probe, earlier)) for probe in _PROBES}
     if len(frames) > 1:
         raise LabError(
             f"The chat template of {model_name(tokenizer)} puts different markup around different "
             'messages: use format="plain".'
         )
-    prefix, suffix = frames.pop()
+    prefix, *between, suffix = frames.pop()
+    turns = tuple(zip(between[::2], between[1::2], strict=True))
     notes: tuple[str, ...] = ()
     if suffix.rstrip().endswith("<think>"):
         notes = ("the chat format opens a reasoning block right before the decision",)
-    return Frame("chat", prefix, suffix, notes)
+    return Frame("chat", prefix, suffix, notes, turns)
 
 
-def _ask(tokenizer: Tokenizer, message: str) -> tuple[str, str]:
-    """What the chat template puts before and after a message."""
+def _conversation(probe: str, earlier: int) -> tuple[str, ...]:
+    """Messages of the user and replies in turn, no two alike; the probe is the last."""
+    pairs = ((f"{i}. {probe}", f"Reply {i}: {probe}") for i in range(earlier))
+    return (*chain.from_iterable(pairs), probe)
+
+
+def _ask(tokenizer: Tokenizer, messages: Sequence[str]) -> tuple[str, ...]:
+    """What the chat template puts before, between and behind the messages of a conversation."""
+    what = "a single user message" if len(messages) == 1 else f"a conversation of {len(messages)}"
     try:
         # Templates without a thinking mode ignore the last argument; with it, those that have
         # one (Qwen 3) close an empty reasoning block, so that the decision is the answer's.
         text = tokenizer.apply_chat_template(
-            [{"role": "user", "content": message}],
+            [
+                {"role": role, "content": message}
+                for role, message in zip(cycle(("user", "assistant")), messages, strict=False)
+            ],
             tokenize=False,
             add_generation_prompt=True,
             enable_thinking=False,
         )
     except Exception as error:
         raise LabError(
-            f"The chat template of {model_name(tokenizer)} fails on a single user message "
-            f'({error}): use format="plain".'
-        ) from error
-    prefix, found, suffix = str(text).partition(message)
-    if not found:
-        raise LabError(
-            f"The chat template of {model_name(tokenizer)} changes the text of the user message: "
+            f"The chat template of {model_name(tokenizer)} fails on {what} ({error}): "
             'use format="plain".'
-        )
-    return prefix, suffix
+        ) from error
+    around, rest = [], str(text)
+    for message in messages:
+        before, found, rest = rest.partition(message)
+        if not found:
+            raise LabError(
+                f"The chat template of {model_name(tokenizer)} changes or leaves out the text of "
+                f'{what}: use format="plain".'
+            )
+        around.append(before)
+    return (*around, rest)
 
 
 def _with_bos(tokenizer: Tokenizer, frame: Frame) -> Frame:

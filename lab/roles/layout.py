@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lab.data.example import Example, Mark
-from lab.roles.roles import HEADINGS, LAYOUTS, TASKS, Layout, Role
+from lab.roles.roles import HEADINGS, LAYOUTS, Layout, Role, Task
 from lab.roles.shield import Shield, Shielded
 
 Ranges = tuple[tuple[str, int, int], ...]
@@ -82,6 +82,7 @@ def compose(
     role: Role,
     layout: Layout,
     verdict_words: tuple[str, str],
+    tasks: Mapping[str, Task],
     filler: str = "",
 ) -> tuple[Piece, ...]:
     """The pieces of the user message for a role, in order, none of them empty.
@@ -89,10 +90,9 @@ def compose(
     Parts are set apart by an empty line. The message neither begins nor ends with white space, so
     that a chat template which trims it changes nothing.
     """
-    first, second = reversed(verdict_words) if role.labels_swapped else verdict_words
-    labels = {"{first}": first, "{second}": second}
-    task = TASKS[role.task]
-    instruction = _worded(task.instruction, labels, "instruction")
+    task = tasks[role.task]
+    words = verdict_words[::-1] if role.labels_swapped else verdict_words
+    instruction = worded(task.instruction, words, "instruction")
     if role.framing:
         instruction = _after(f"{role.framing} ", instruction)
     parts: Mapping[str, Sequence[Piece]] = {
@@ -100,7 +100,7 @@ def compose(
         "context": _context(content),
         "question": [_heading("question"), content.question],
         "candidate": _candidate(content, role, filler),
-        "cue": [_worded(task.cue, labels, "cue")],
+        "cue": [worded(task.cue, words, "cue")],
     }
     order = list(LAYOUTS[layout])
     if role.candidate == "first":
@@ -135,8 +135,9 @@ def _candidate(content: Content, role: Role, filler: str) -> list[Piece]:
     return [_heading("candidate"), content.candidate]
 
 
-def _worded(template: str, labels: Mapping[str, str], span: str) -> Piece:
-    """A piece of our own words in which the verdict words stand and are marked."""
+def worded(template: str, verdict_words: tuple[str, str], span: str) -> Piece:
+    """A piece of our own words in which the verdict words stand, in this order, and are marked."""
+    labels = dict(zip(("{first}", "{second}"), verdict_words, strict=True))
     text, marks = "", []
     for part in re.split(r"(\{first\}|\{second\})", template):
         word = labels.get(part, part)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-SPANS = ("sink", "template", "instruction", "context", "question", "candidate", "cue")
+SPANS = (
+    "sink", "template", "demonstrations", "instruction", "context", "question", "candidate", "cue",
+)  # fmt: skip
 """The base spans. They partition the tokens of every prompt: each token is in exactly one.
 
 sink: the first token, on which attention rests when it has nothing to do.
 template: chat markup, headings such as "Passage:", paragraph titles, line breaks between parts,
 and the neutral words that stand in the place of a candidate in ``generator_filler``.
+demonstrations: worked questions before the real one, whole: their passages, questions, wording,
+candidates, targets, and the markup from the first of their messages to the real one. It is what a
+prompt without them lacks, and nothing in it counts to another span or to a mark.
 instruction: what the model is told to do, wherever it stands.
 context: the text of the passages.
 question, candidate: the question; the answer to be judged.

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from lab.data.example import Example, Passage
 from lab.errors import LabError
 from lab.roles.controls import apply_control
+from lab.roles.demonstrations import DEMONSTRATIONS, demonstrated
 from lab.roles.fit import drop, droppable, dropped_note
 from lab.roles.frame import Format, Frame, find_frame
-from lab.roles.layout import Content, Piece, compose, read_content
+from lab.roles.layout import Content, Piece, compose, read_content, worded
 from lab.roles.prompt import Prompt
-from lab.roles.roles import FILLER, LAYOUTS, ROLES, TASKS, VERDICT_WORDS, Layout, Role, find_role
+from lab.roles.roles import (
+    FILLER,
+    LAYOUTS,
+    ROLES,
+    TASKS,
+    VERDICT_WORDS,
+    Layout,
+    Role,
+    Task,
+    check_tasks,
+    find_role,
+)
 from lab.roles.shield import Shield
 from lab.roles.spans import mark_tokens, token_pieces
 from lab.roles.tokenizer import (
@@ -48,6 +61,11 @@ class Prompter:
         max_tokens: the longest prompt allowed; None allows any.
         too_long: what to do with a longer one: refuse it (``error``), or ``drop`` passages that
             hold no evidence.
+        demonstrations: how many worked questions stand before each real one, the first of
+            DEMONSTRATIONS, asked in the same role: earlier turns in ``chat``, blocks of text in
+            ``plain``.
+        tasks: the wording of the instructions and cues, by the keys of TASKS. Answers are scored
+            and demonstrated with REFUSAL for what the passage does not answer, whatever they say.
     """
 
     tokenizer: Tokenizer
@@ -56,8 +74,18 @@ class Prompter:
     verdict_words: tuple[str, str] = VERDICT_WORDS
     max_tokens: int | None = None
     too_long: TooLong = "error"
+    demonstrations: int = 0
+    # A mapping has no hash; prompters with other wordings are told apart by equality.
+    tasks: Mapping[str, Task] = field(default_factory=lambda: TASKS, hash=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "tasks", MappingProxyType(dict(self.tasks)))
+        check_tasks(self.tasks)
+        if self.demonstrations not in range(len(DEMONSTRATIONS) + 1):
+            raise LabError(
+                f"demonstrations is {self.demonstrations!r}: it must be a number from 0 to "
+                f"{len(DEMONSTRATIONS)}."
+            )
         for name, value, allowed in (
             ("layout", self.layout, tuple(LAYOUTS)),
             ("format", self.format, ("auto", "chat", "plain")),
@@ -156,29 +184,37 @@ class Prompter:
 
     def verdict_tokens(self) -> VerdictTokens:
         """The token ids that begin each verdict word after this prompter's evaluator prompts."""
-        cue = TASKS["judge"].cue.format(first=self.verdict_words[0], second=self.verdict_words[1])
+        cue = worded(self.tasks["judge"].cue, self.verdict_words, "cue").text
         return verdict_tokens(self.tokenizer, self.verdict_words, after=cue + self.frame.suffix)
 
     def templates(self) -> Mapping[str, str]:
-        """For each role the text of its prompts with {passage}, {question} and {candidate}."""
+        """For each role the text of its prompts with {passage}, {question} and {candidate}.
+
+        Demonstrations stand in it word for word, since they are a part of how a role is asked.
+        """
         skeleton = Example(
             "", "", "", question="{question}", passages=(Passage("{passage}"),), answers=()
         )
         content = read_content(skeleton, "{candidate}", Shield(()))
-        texts = {}
-        for name, role in ROLES.items():
-            pieces = compose(content, role, self.layout, self.verdict_words, "{filler}")
-            texts[name] = self._framed_text(pieces)
-        return texts
+        return {
+            name: self._text(self._compose(content, role, "{filler}"), role)
+            for name, role in ROLES.items()
+        }
 
     @cached_property
     def frame(self) -> Frame:
         """What stands around every message."""
-        return find_frame(self.tokenizer, self.format)
+        return find_frame(self.tokenizer, self.format, self.demonstrations)
+
+    @cached_property
+    def _demonstrated(self) -> Mapping[str, str]:
+        """For each role the text of its demonstrations."""
+        asked = (self.layout, self.verdict_words, self.tasks)
+        return {name: demonstrated(self.frame.turns, role, *asked) for name, role in ROLES.items()}
 
     @cached_property
     def _strings(self) -> tuple[str, ...]:
-        return control_strings(self.tokenizer, self.frame.prefix + self.frame.suffix)
+        return control_strings(self.tokenizer, self.frame.markup)
 
     @cached_property
     def _shield(self) -> Shield:
@@ -204,7 +240,7 @@ class Prompter:
 
     def _render(self, example: Example, role: Role, candidate: str | None) -> Prompt:
         content = read_content(example, candidate, self._shield)
-        pieces = self._framed(self._pieces(content, role))
+        pieces = self._framed(self._pieces(content, role), role)
         text = "".join(piece.text for piece in pieces)
         ids, offsets = encode_with_offsets(self.tokenizer, text)
         owners = token_pieces(pieces, offsets)
@@ -236,30 +272,34 @@ class Prompter:
         )
         return tuple(note for note in notes if note)
 
-    def _framed(self, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    def _framed(self, pieces: tuple[Piece, ...], role: Role) -> tuple[Piece, ...]:
         prefix = Piece(self.frame.prefix, "template")
+        shown = Piece(self._demonstrated[role.name], "demonstrations")
         suffix = Piece(self.frame.suffix, "cue")
-        return tuple(piece for piece in (prefix, *pieces, suffix) if piece.text)
+        return tuple(piece for piece in (prefix, shown, *pieces, suffix) if piece.text)
 
-    def _framed_text(self, pieces: tuple[Piece, ...]) -> str:
-        return "".join(piece.text for piece in self._framed(pieces))
+    def _text(self, pieces: tuple[Piece, ...], role: Role) -> str:
+        return "".join(piece.text for piece in self._framed(pieces, role))
 
-    def _pieces(self, content: Content, role: Role, filler: str | None = None) -> tuple[Piece, ...]:
+    def _compose(self, content: Content, role: Role, filler: str = "") -> tuple[Piece, ...]:
+        return compose(content, role, self.layout, self.verdict_words, self.tasks, filler)
+
+    def _pieces(self, content: Content, role: Role) -> tuple[Piece, ...]:
         """The message's pieces. Filler is cut so that the decision is as far from the passage's
         end as in the evaluator's prompt, or as near to that as whole words allow."""
         if role.candidate != "filler":
-            return compose(content, role, self.layout, self.verdict_words)
-        judged = compose(content, ROLES["evaluator"], self.layout, self.verdict_words)
+            return self._compose(content, role)
+        judged = self._compose(content, ROLES["evaluator"])
         wanted = self._count(_after_context(judged))
         best, error = "", float("inf")
         words: list[str] = []
         while True:
-            pieces = compose(content, role, self.layout, self.verdict_words, " ".join(words))
+            pieces = self._compose(content, role, " ".join(words))
             excess = self._count(_after_context(pieces)) - wanted
             if abs(excess) < error:
                 best, error = " ".join(words), abs(excess)
             if excess >= 0:
-                return compose(content, role, self.layout, self.verdict_words, best)
+                return self._compose(content, role, best)
             # No word of the filler has more than a dozen tokens, so this does not overshoot.
             for _ in range(max(1, -excess // 12)):
                 words.append(_FILLER_WORDS[len(words) % len(_FILLER_WORDS)])
@@ -267,12 +307,14 @@ class Prompter:
     def _longest(self, example: Example, roles: Iterable[Role], candidate: str) -> tuple[int, Role]:
         """The length of the longest prompt of an example, and the role that has it."""
         content = read_content(example, candidate, self._shield)
-        lengths = [(self._count(self._framed_text(self._pieces(content, r))), r) for r in roles]
+        lengths = [(self._count(self._text(self._pieces(content, r), r)), r) for r in roles]
         return max(lengths, key=lambda pair: pair[0])
 
     def _too_long(self, example: Example, role: Role, length: int, left: int) -> LabError:
         shorter = f" ({left:,} without the passages that may be dropped)" if left < length else ""
         advice = "leave it out or allow more tokens"
+        if self.demonstrations:
+            advice += ", or show fewer demonstrations"
         if self.too_long == "error" and len(example.passages) > 1:
             advice += ', or drop passages without evidence (too_long="drop")'
         return LabError(
@@ -298,7 +340,10 @@ def render(
     verdict_words: tuple[str, str] = VERDICT_WORDS,
     max_tokens: int | None = None,
     too_long: TooLong = "error",
+    demonstrations: int = 0,
 ) -> Prompt:
     """One prompt. For many, make a Prompter: it asks the chat template only once."""
-    prompter = Prompter(tokenizer, layout, format, verdict_words, max_tokens, too_long)
+    prompter = Prompter(
+        tokenizer, layout, format, verdict_words, max_tokens, too_long, demonstrations
+    )
     return prompter.render(example, role, candidate)

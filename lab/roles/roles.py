@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -23,6 +24,7 @@ class Task:
     """What the model is told: an instruction, and the cue that ends the message.
 
     ``{first}`` and ``{second}`` stand for the verdict words in the order in which they are shown.
+    Neither text may be empty, or begin or end with white space.
     """
 
     instruction: str
@@ -48,6 +50,7 @@ TASKS = MappingProxyType(
         ),
     }
 )
+"""What the roles tell the model to do, by name; a Prompter may be given other wordings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ LAYOUTS = MappingProxyType(
 )
 """Order of the parts. ``instruction_first`` is the literature's. In ``context_first`` all roles
 that show no candidate before the passage begin with the same tokens, up to the question's end, so
-that nothing but the role can differ, and the shared part can be run once."""
+that nothing but the role can differ, and the shared part can be run once. Demonstrations end that:
+they are asked in the role of their prompt, and so prompts with them differ before the passage."""
 
 HEADINGS = MappingProxyType(
     {
@@ -119,6 +123,23 @@ FILLER = (
     "The words in this line stand here only to fill the space of another part of the page and "
     "say nothing about the passage or the question."
 )
+
+
+def check_tasks(tasks: Mapping[str, Task]) -> None:
+    """Raise LabError unless these are wordings of all the tasks in TASKS, and of no others."""
+    if set(tasks) != set(TASKS):
+        raise LabError(
+            f"The tasks are worded for {', '.join(sorted(tasks)) or 'nothing'}: word each of "
+            f"{', '.join(TASKS)}."
+        )
+    for name, task in tasks.items():
+        for part, text in (("instruction", task.instruction), ("cue", task.cue)):
+            # A chat template may trim a message, and the decision must be in the cue.
+            if not text or text != text.strip():
+                raise LabError(
+                    f'The {part} of the task "{name}" is {text!r}: it must not be empty, nor begin '
+                    "or end with white space."
+                )
 
 
 def find_role(name: str) -> Role:

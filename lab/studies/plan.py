@@ -80,7 +80,7 @@ class Plan:
     def fingerprint(self) -> dict[str, str]:
         """Hashes of what is asked and how, so that a changed file is not taken for the same study.
 
-        "prompts" changes with the chat template and the verdict's tokens.
+        "prompts" changes with the chat template, the demonstrations and the verdict's tokens.
         """
         asked = (
             repr((item.example, item.other, sorted(item.rungs.items()), item.changed, item.patched))
@@ -111,6 +111,7 @@ def make_plan(recipe: Recipe, model: Reader) -> Plan:
         verdict_words=recipe.verdict_words,
         max_tokens=min(recipe.max_tokens or window, window),
         too_long=recipe.too_long,
+        demonstrations=recipe.demonstrations,
     )
     items: list[Planned] = []
     excluded: list[tuple[str, str]] = []

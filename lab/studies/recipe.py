@@ -10,10 +10,14 @@ from typing import Any, Literal
 
 from lab.engine.weights import DTYPES
 from lab.errors import LabError
-from lab.roles import LAYOUTS
+from lab.roles import DEMONSTRATIONS, LAYOUTS
 
-FORMAT = 1
-"""Version of the stored arrays; a store of another version cannot be gone on with."""
+FORMAT = 2
+"""Version of the stored arrays; a store of another version cannot be gone on with.
+
+It can still be read and reported, since every store names its own spans. 1 had no span for
+demonstrations.
+"""
 
 CHOICES = {
     "layout": tuple(LAYOUTS),
@@ -40,6 +44,7 @@ class Recipe:
         too_long: ``drop`` leaves passages without evidence out, ``error`` stops.
         patching: for how many examples of each source patches are run; None for all.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
+        demonstrations: how many worked questions stand before each question.
     """
 
     model: str
@@ -53,6 +58,7 @@ class Recipe:
     too_long: Literal["drop", "error"] = "drop"
     patching: int | None = None
     dtype: str = "float32"
+    demonstrations: int = 0
 
     def __post_init__(self) -> None:
         if not self.data:
@@ -74,6 +80,11 @@ class Recipe:
                 raise LabError(f"{name} is {value}: it must be at least 1.")
         if self.patching is not None and self.patching < 0:
             raise LabError(f"patching is {self.patching}: it must be 0 or more.")
+        if self.demonstrations not in range(len(DEMONSTRATIONS) + 1):
+            raise LabError(
+                f"demonstrations is {self.demonstrations}: it must be from 0 to "
+                f"{len(DEMONSTRATIONS)}."
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """The recipe as JSON-ready data."""

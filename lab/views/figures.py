@@ -23,6 +23,7 @@ from lab.instruments.summaries.sentences import reading_finding
 from lab.views import palette
 from lab.views.content.behaviour import ladder_data
 from lab.views.format import count, decimal, interval, percent, points, q_value, ratio
+from lab.views.reading_payload import without_absent_spans
 from lab.views.wording import CONTRASTS, ENDS, NORMS
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def span_mass(ds: xr.Dataset, normalisation: str = "raw") -> go.Figure:
     from plotly.subplots import make_subplots
 
     _measured(ds)
+    ds = without_absent_spans(ds)
     frame = reading.by_layer(ds, normalisation)
     norm = NORMS[normalisation]
     share = norm["unit"] == "share"

@@ -2,7 +2,8 @@
 
 The hues follow Okabe and Ito's colour-blind safe set (2008): blue and vermilion for the roles;
 green, amber and purple for passage, question and candidate; greys that differ in lightness for
-the scaffolding of the prompt.
+the scaffolding of the prompt. Demonstrations have the darkest tone of the light page and the palest
+of the dark one, so that lightness alone sets them apart whatever hues a reader sees.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ HIGHLIGHTS: dict[str, Tone] = {
 SPANS: dict[str, Tone] = {
     "sink": Tone("#8d877c", "#6f6a61"),
     "template": Tone("#dcd7cc", "#3f3c36"),
+    "demonstrations": Tone("#46405c", "#cdd6e4"),
     "instruction": Tone("#a9b8c6", "#56646f"),
     "context": Tone("#1f9e78", "#2fae87"),
     "question": Tone("#e2a31b", "#d39a22"),
@@ -62,6 +64,7 @@ SPANS: dict[str, Tone] = {
 SPAN_LABELS: dict[str, str] = {
     "sink": "first token (sink)",
     "template": "template",
+    "demonstrations": "demonstrations",
     "instruction": "instruction",
     "context": "passage",
     "question": "question",

@@ -27,6 +27,9 @@ NUMBERS = ("em", "f1")
 MAX_EXAMPLES = 200
 MAX_BYTES = 8_800_000
 
+SOMETIMES = ("demonstrations",)
+"""Spans that the prompts of a study have only if its recipe asks for them."""
+
 
 class Vocabulary:
     """Distinct token texts, numbered as they first appear."""
@@ -70,6 +73,29 @@ def reader_payload(
         "vocab": list(vocabulary.texts),
         "examples": [record for _, record, _ in sorted(chosen, key=lambda item: item[0])],
     }
+
+
+def without_absent_spans(dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset without the spans of SOMETIMES that none of its prompts has.
+
+    What no prompt has gets no attention, and a legend that lists it would only puzzle. The spans
+    of tokens are renumbered, since they count along the dimension ``span``.
+    """
+    if "span_tokens" not in dataset:
+        return dataset
+    names = T.coordinate(dataset, "span")
+    others = [dim for dim in dataset["span_tokens"].dims if dim != "span"]
+    most = np.asarray(dataset["span_tokens"].max(others).values)
+    kept = [i for i, name in enumerate(names) if most[i] > 0 or name not in SOMETIMES]
+    if len(kept) == len(names):
+        return dataset
+    if "token_span" in dataset:
+        # The last place is that of -1, which stands for no token and stays.
+        place = np.full(len(names) + 1, -1, dtype=dataset["token_span"].dtype)
+        place[kept] = np.arange(len(kept))
+        renumbered = dataset["token_span"].copy(data=place[dataset["token_span"].values])
+        dataset = dataset.assign(token_span=renumbered)
+    return dataset.isel(span=kept)
 
 
 def judged_right(dataset: xr.Dataset) -> NDArray[np.floating[Any]]:

@@ -22,7 +22,12 @@ from lab.instruments.summaries import tables as T
 from lab.views import palette
 from lab.views.content import behaviour, front, made, patching, reading
 from lab.views.packing import script_json
-from lab.views.reading_payload import MAX_BYTES, MAX_EXAMPLES, reader_payload
+from lab.views.reading_payload import (
+    MAX_BYTES,
+    MAX_EXAMPLES,
+    reader_payload,
+    without_absent_spans,
+)
 from lab.views.table import Table
 from lab.views.wording import CAPTIONS, HELP, NORMS, SECTIONS, TEXTS
 
@@ -96,7 +101,8 @@ def render_report(
     """
     if not dataset.sizes.get("example"):
         raise LabError("This study holds no example, so there is nothing to report: run it first.")
-    page, data = _content(dataset, provenance, max_examples, max_bytes)
+    shown = without_absent_spans(dataset)
+    page, data = _content(shown, provenance, max_examples, max_bytes)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(STATIC), autoescape=True, undefined=jinja2.StrictUndefined
     )

@@ -253,6 +253,7 @@ FILES = {
         (["--data", ""], "Unknown source ''"),
         (["--n", 5], "5 examples were asked for, but there are only 1"),
         (["--n", 0], "n is 0: it must be at least 1"),
+        (["--demonstrations", 5], "demonstrations is 5: it must be from 0 to 4"),
         (["--max-tokens", 20], "No example is left to run"),
         (["--max-tokens", 20, "--too-long", "error"], "at most 20 are allowed"),
         (["--verdict-words", "Yes"], "two different words"),

@@ -130,6 +130,23 @@ def test_only_so_many_examples_of_each_source_are_patched(tmp_path: Path) -> Non
     assert [item.patched for item in made.items] == [True, True, False, False]
 
 
+def test_demonstrations_count_in_the_fit_and_in_the_fingerprint(tmp_path: Path) -> None:
+    without, one, two = (plan(tmp_path, [question(0)], demonstrations=n) for n in (0, 1, 2))
+    assert without.max_tokens < one.max_tokens < two.max_tokens
+    assert len({made.fingerprint["prompts"] for made in (without, one, two)}) == 3
+    assert without.fingerprint["examples"] == two.fingerprint["examples"]
+    room = without.max_tokens + 100
+    assert plan(tmp_path, [long_question(0)], max_tokens=4000, demonstrations=1).items
+    with pytest.raises(LabError, match=r"all 1 were left out.*show fewer demonstrations"):
+        plan(tmp_path, [question(0)], max_tokens=room, demonstrations=2)
+
+
+def test_a_recipe_takes_no_more_demonstrations_than_there_are() -> None:
+    for number in (-1, 5):
+        with pytest.raises(LabError, match=f"demonstrations is {number}: it must be from 0 to 4"):
+            Recipe("tiny", ("builtin",), demonstrations=number)
+
+
 def test_the_fingerprint_tells_changed_questions(tmp_path: Path) -> None:
     one = plan(tmp_path, [question(0), question(1)]).fingerprint
     assert one == plan(tmp_path, [question(0), question(1)]).fingerprint

@@ -33,6 +33,7 @@ def copy(unbroken: Unbroken, tmp_path: Path) -> Path:
         ({"seed": 7}, "seed was 0, now 7"),
         ({"verdict_words": ("Correct", "Incorrect")}, r"verdict_words was \['Yes', 'No'\], now"),
         ({"layout": "context_first"}, "layout was 'instruction_first', now 'context_first'"),
+        ({"demonstrations": 2}, "demonstrations was 0, now 2"),
         ({"n": 2, "patching": None}, "n was None, now 2; patching was 2, now None"),
     ],
 )
@@ -43,6 +44,19 @@ def test_another_recipe_is_refused_and_the_difference_named(
     with pytest.raises(LabError, match=f"another recipe: {told}.*choose another --out folder"):
         run_study(replace(unbroken.recipe, **change), copy, lens=unbroken.lens)
     assert stored_bytes(copy) == before
+
+
+def test_arrays_of_an_older_layout_are_not_gone_on_with_but_read(
+    unbroken: Unbroken, copy: Path
+) -> None:
+    stored = json.loads((copy / RECIPE).read_text())
+    stored["recipe"]["version"] = 1
+    del stored["recipe"]["demonstrations"]
+    (copy / RECIPE).write_text(json.dumps(stored))
+    told = "version was 1, now 2; demonstrations was None, now 0"
+    with pytest.raises(LabError, match=told):
+        run_study(unbroken.recipe, copy, lens=unbroken.lens)
+    assert read_study(copy)[0].sizes["example"] == 3
 
 
 def test_changed_data_under_the_same_name_are_refused(unbroken: Unbroken, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_study_says_how_it_was_made(unbroken: Unbroken, tmp_path: Path) -> Non
     made = read_json(tmp_path / "out" / PROVENANCE)
     assert made["model"]["sha256"] == unbroken.lens.sha256
     assert made["recipe"] == recipe.as_dict()
-    assert made["recipe"]["version"] == 1
+    assert made["recipe"]["version"] == 2
     assert made["recipe"]["format"] == "auto"
     assert made["started"] <= made["finished"]
     assert [e["example"] for e in made["excluded"]] == ["q1"]

@@ -18,6 +18,10 @@ def ds(study):
     return study[0]
 
 
+def shown_spans(ds) -> int:
+    return int((ds["span_tokens"] > 0).any(["example", "role"]).sum())
+
+
 def caption(figure) -> str:
     return figure.layout.annotations[-1].text.replace("<br>", " ")
 
@@ -25,16 +29,26 @@ def caption(figure) -> str:
 @pytest.mark.parametrize("normalisation", reading.NORMALISATIONS)
 def test_span_mass_shows_both_roles_with_layers_upwards(ds, normalisation):
     figure = span_mass(ds, normalisation)
-    assert len(figure.data) == 2 * ds.sizes["span"]
+    assert len(figure.data) == 2 * shown_spans(ds)
     assert figure.layout.yaxis.title.text == "layer"
     assert list(figure.data[0].y) == list(range(5))
     assert "n = 12" in caption(figure) and "95 %" in caption(figure)
     assert "attention" in figure.layout.title.text
 
 
+def test_the_legend_lists_demonstrations_only_where_prompts_have_them(ds):
+    def names(dataset) -> set[str]:
+        return {trace.name for trace in span_mass(dataset).data}
+
+    demonstrated = ds.copy(deep=True)
+    demonstrated["span_tokens"].loc[{"span": "demonstrations"}] = 400
+    assert "demonstrations" not in names(ds)
+    assert names(demonstrated) == names(ds) | {"demonstrations"}
+
+
 def test_stacked_bars_add_up_to_the_whole(ds):
     figure = span_mass(ds)
-    bars = figure.data[: ds.sizes["span"]]
+    bars = figure.data[: shown_spans(ds)]
     total = np.sum([np.asarray(bar.x, dtype=float) for bar in bars], axis=0)
     assert total == pytest.approx(np.ones(5))
 

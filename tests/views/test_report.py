@@ -15,7 +15,7 @@ from synthetic_study import synthetic_study
 from lab.errors import LabError
 from lab.instruments.summaries import headline
 from lab.views.packing import LEVELS, QUANTISATION_ERROR, script_json, unpack_rows
-from lab.views.reading_payload import reader_payload
+from lab.views.reading_payload import reader_payload, without_absent_spans
 from lab.views.report import module, render_report, stylesheet, write_report
 
 MEGABYTE = 1_000_000
@@ -70,7 +70,7 @@ def test_tables_and_words_are_there_without_any_script(study, html):
 
 
 def test_the_stated_quantisation_error_holds_for_every_row(study, html):
-    dataset, _ = study
+    dataset = without_absent_spans(study[0])
     data = data_of(html)
     assert data["reader"]["error"] == QUANTISATION_ERROR
     assert f"{100 * QUANTISATION_ERROR:.1f} percentage points" in words_of(html)
@@ -83,6 +83,29 @@ def test_the_stated_quantisation_error_holds_for_every_row(study, html):
             mass = np.frombuffer(base64.b64decode(side["mass"]), np.uint8).reshape(5, 4, 7)
             exact = dataset["mass"].sel(role=role).isel(example=i).values
             assert np.abs(mass / LEVELS - exact).max() <= QUANTISATION_ERROR + 1e-9
+
+
+def test_demonstrations_are_listed_only_where_prompts_have_them(study, html):
+    dataset, provenance = study
+    assert "demonstrations" in dataset["span"].values
+    assert "demonstrations" not in [span["name"] for span in data_of(html)["spans"]]
+    assert "demonstrations" not in words_of(html)
+    demonstrated = dataset.copy(deep=True)
+    demonstrated["span_tokens"].loc[{"span": "demonstrations"}] = 400
+    page = render_report(demonstrated, provenance, max_examples=1)
+    assert [span["name"] for span in data_of(page)["spans"]] == list(dataset["span"].values)
+    assert "demonstrations" in words_of(page)
+
+
+def test_leaving_a_span_out_keeps_the_name_of_every_token(study):
+    dataset, _ = study
+    shown = without_absent_spans(dataset)
+    before, after = dataset["token_span"].values, shown["token_span"].values
+    assert shown.sizes["span"] == dataset.sizes["span"] - 1
+    assert ((before < 0) == (after < 0)).all() and (before < 0).any()
+    held = before >= 0
+    assert (shown["span"].values[after[held]] == dataset["span"].values[before[held]]).all()
+    np.testing.assert_allclose(shown["mass"].sum("span"), dataset["mass"].sum("span"))
 
 
 def test_tokens_come_back_in_order(study, html):
@@ -145,7 +168,7 @@ def long_prompts():
         texts = np.empty((n, 2), dtype=object)
         for i, r in np.ndindex(n, 2):
             texts[i, r] = json.dumps([f" word{k % 997}" for k in range(tokens)])
-        span = np.full((n, 2, tokens), 3, dtype=np.int8)
+        span = np.full((n, 2, tokens), list(dataset["span"].values).index("context"), np.int8)
         old = ["attention", "token_span", "token_mark", "tokens"]
         return dataset.drop_vars(old).assign(
             attention=(("example", "role2", "layer", "head", "token"), values),

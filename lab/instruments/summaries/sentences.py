@@ -28,6 +28,7 @@ of them can reach p < 0.05, however clear the numbers look."""
 REGION_WORDS = {
     "sink": "the first token, where attention rests",
     "template": "the markup of the prompt",
+    "demonstrations": "the worked questions before the real one",
     "instruction": "the instruction",
     "question": "the question",
     "candidate": "the candidate answer",

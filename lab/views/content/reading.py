@@ -20,7 +20,10 @@ from lab.views.wording import COMPARISONS, NORMS
 
 ROLES = ("generator", "evaluator")
 REGIONS = {**SPAN_LABELS, **MARK_LABELS}
-SHOWN = ("context", "evidence", "answer", "question", "candidate", "instruction", "labels", "sink")
+SHOWN = (
+    "context", "evidence", "answer", "question", "candidate", "instruction", "labels",
+    "demonstrations", "sink",
+)  # fmt: skip
 FORMS: dict[str, Format] = {"share": percent, "times": ratio}
 
 

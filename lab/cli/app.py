@@ -149,6 +149,23 @@ def examples(
             print_list(chosen)
 
 
+@app.command("make-examples")
+def make_examples(
+    out: Annotated[Path, typer.Option(help="JSON-lines file to write.")],
+    n: Annotated[int, typer.Option("--n", "-n", help="How many questions.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Another seed gives other worlds.")] = 0,
+    split: Annotated[
+        Literal["train", "test"],
+        typer.Option(help="Names and wordings of one split never occur in the other."),
+    ] = "train",
+) -> None:
+    """Invent passages with questions, to train on or to test with, and write them to a file."""
+    with _plain_errors():
+        from lab.cli.make import make
+
+        make(out, n, seed, split)
+
+
 @app.command()
 def doctor() -> None:
     """Check what is installed, and say what to do."""

@@ -48,6 +48,20 @@ def candidate_rungs(example: Example, pool: Sequence[Example], seed: int = 0) ->
     return rungs | {name: text for name, text in found.items() if text is not None}
 
 
+def hard_wrongs(example: Example, pool: Sequence[Example]) -> Iterator[str]:
+    """Wrong answers from the example's own passages, hardest first, none twice.
+
+    First those of the gold answer's kind (as the rung ``same_type``), then others
+    (``same_passage``); see `candidate_rungs`. Empty where the passages hold none.
+    """
+    pool = [item for item in pool if item.id != example.id]
+    seen: set[str] = set()
+    for text in (*_same_type(example, pool), *_same_passage(example, pool)):
+        if text.casefold() not in seen:
+            seen.add(text.casefold())
+            yield text
+
+
 def is_wrong(example: Example, candidate: str) -> bool:
     """Whether a candidate scores neither an exact match nor an F1 of 0.5 for this example."""
     got = score(example, candidate)

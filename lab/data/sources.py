@@ -11,6 +11,7 @@ from lab.data import builtin, drop, hotpotqa, hub, jsonl, musique, squad2
 from lab.data.example import Example, Mark
 from lab.data.examples import Examples
 from lab.data.sampling import sample
+from lab.data.world.spec import read_world
 from lab.errors import LabError
 
 BENCHMARKS: dict[str, Callable[[str], Examples]] = {
@@ -21,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[str], Examples]] = {
 }
 LICENCES = {
     "builtin": "part of this project, under its licence",
+    "world": "made by this project, under its licence",
     "squad2": "CC BY-SA 4.0",
     "drop": "CC BY-SA 4.0",
     "hotpotqa": "CC BY-SA 4.0",
@@ -28,6 +30,7 @@ LICENCES = {
 }
 _KNOWN = (
     "builtin, builtin:FAMILY, squad2:FILE, drop:FILE, hotpotqa:FILE, musique:FILE, jsonl:FILE, "
+    "world:train/SEED/N, world:test/SEED/N, "
     "or a benchmark's name alone for the Hugging Face hub"
 )
 
@@ -45,11 +48,13 @@ def load_examples(
 
     Args:
         spec: ``builtin`` or ``builtin:extract`` (arithmetic, bridge, chain); ``squad2:FILE``,
-            ``drop:FILE``, ``hotpotqa:FILE``, ``musique:FILE`` in the official format;
+            ``drop:FILE``, ``hotpotqa:FILE``, ``musique:FILE`` in the official format
+            (``squad2:FILE#TITLE,TITLE``: only the questions on these articles);
             ``jsonl:FILE`` (or a path that ends in .jsonl) in the lab's own, `lab.data.jsonl`;
             ``squad2`` or ``squad2:hub`` for the validation part from the Hugging Face hub,
             ``squad2:hub/train`` for another part, ``squad2:hub/OWNER/NAME`` for another dataset
-            with the same layout.
+            with the same layout; ``world:train/SEED/N`` or ``world:test/SEED/N`` for N questions
+            on invented passages, `lab.data.world`.
         n: how many, chosen by `lab.data.sampling.sample`; all if None.
         seed: of that choice.
         families: only examples of these families; all if empty.
@@ -115,18 +120,36 @@ def _read(spec: str) -> Examples:
     source, _, rest = spec.partition(":")
     if source == "builtin":
         return builtin.read(_builtin_families(rest))
+    if source == "world":
+        return read_world(rest)
     if source == "jsonl" and rest:
         return jsonl.read(rest)
     if source in BENCHMARKS:
         if rest in ("", "hub") or rest.startswith("hub/"):
             return hub.read(source, rest.partition("/")[2])
-        return BENCHMARKS[source](rest)
+        path, _, titles = rest.partition("#")
+        read = BENCHMARKS[source](path)
+        return _of_articles(spec, read, titles.split(",")) if titles else read
     if spec.endswith(".jsonl"):
         return jsonl.read(spec)
     hint = ""
     if Path(spec).exists():
         hint = f" {spec} is a file or folder: say which format it has, for instance squad2:{spec}."
     raise LabError(f"Unknown source {spec!r}; use {_KNOWN}.{hint}")
+
+
+def _of_articles(spec: str, read: Examples, titles: Sequence[str]) -> Examples:
+    """The examples of some articles; everything else of the source is as if it were not there."""
+    wanted = [title.strip() for title in titles]
+    present = {item.meta.get("title", "") for item in read}
+    unknown = [title for title in wanted if title not in present]
+    if unknown:
+        known = ", ".join(sorted(title for title in present if title)) or "none with a title"
+        raise LabError(
+            f"{spec} has no article {', '.join(map(repr, unknown))}; its articles are: {known}."
+        )
+    kept = tuple(item for item in read if item.meta.get("title") in wanted)
+    return Examples(kept, read.skipped, kept)
 
 
 def _builtin_families(name: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from transformer_lens.model_bridge import TransformerBridge
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from lab.engine.adapters import Adapter
     from lab.roles import Prompt
 
 MOST_SCORE_BYTES = 150_000_000
@@ -41,6 +42,7 @@ class Lens:
         tokenizer: the model's own tokenizer (the bridge makes another one, which adds a BOS).
         twin: the same weights without hooks, on the fused attention kernel.
         source: where the weights came from, in words; ``sha256`` their hash.
+        adapter: what was merged into them, if anything.
         packed: whether branches run packed; False after a failed self-check, then each branch
             runs alone, exactly and slowly.
         notes: what the self-check found out of the ordinary, as sentences.
@@ -53,6 +55,7 @@ class Lens:
     twin: PreTrainedModel
     source: str = "in memory"
     sha256: str = ""
+    adapter: Adapter | None = None
     packed: bool = True
     grow: bool = True
     asked_logits: bool = True
@@ -275,6 +278,7 @@ def lens_from(
     name: str = "model",
     source: str = "in memory",
     sha256: str = "",
+    adapter: Adapter | None = None,
     check: bool = True,
 ) -> Lens:
     """A Lens around a Hugging Face model in memory. The model is bridged in place: use the Lens.
@@ -306,7 +310,7 @@ def lens_from(
             f"TransformerLens cannot wrap {name} ({type(model).__name__}): {reason(error)} "
             "Choose a decoder-only model of an architecture that it supports."
         ) from error
-    lens = Lens(name, bridge, bridge.original_model, tokenizer, twin, source, sha256)
+    lens = Lens(name, bridge, bridge.original_model, tokenizer, twin, source, sha256, adapter)
     if check:
         check_lens(lens)
     return lens

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lab.engine.adapters import Adapter, find_adapter, merge_adapter
 from lab.engine.weights import (
     DEFAULT,
     DTYPES,
@@ -20,7 +22,7 @@ from lab.errors import LabError
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from lab.engine.lens import Lens
 
@@ -36,26 +38,44 @@ class Outline:
         weights: where it lies, and its hash.
         tokenizer: its own.
         max_tokens: the longest sequence that it was made for.
+        adapter: what will be merged into the weights, or None.
     """
 
     weights: Weights
     tokenizer: PreTrainedTokenizerBase
     max_tokens: int
+    adapter: Adapter | None = None
 
     @property
     def sha256(self) -> str:
-        """Hash of the weights."""
-        return self.weights.sha256
+        """Hash of the weights; with an adapter, of its hash and theirs."""
+        if self.adapter is None:
+            return self.weights.sha256
+        both = f"{self.weights.sha256} {self.adapter.sha256}"
+        return hashlib.sha256(both.encode()).hexdigest()
+
+    @property
+    def title(self) -> str:
+        """What reports call the model: its name, and that of its adapter."""
+        name = self.weights.title
+        return name if self.adapter is None else f"{name} + {self.adapter.name}"
 
 
 def load_lens(
-    name: str = DEFAULT, *, device: str = "cpu", dtype: str = "float32", check: bool = True
+    name: str = DEFAULT,
+    *,
+    adapter: str | None = None,
+    device: str = "cpu",
+    dtype: str = "float32",
+    check: bool = True,
 ) -> Lens:
     """A Lens around a model, ready to run.
 
     Args:
         name: ``smollm2-135m-instruct`` (the default, fetched and converted once), a hub id, a
             local Hugging Face folder, or a local ``.gguf`` file.
+        adapter: ``both``, ``generator`` or ``evaluator`` for the default model, trained for these
+            roles, or the folder of a LoRA adapter. It is merged into the weights.
         device: a torch device, such as ``cpu`` or ``cuda``.
         dtype: ``float32``, or to save memory ``bfloat16`` or ``float16``. Small effects of single
             heads drown in the rounding of the last two.
@@ -63,25 +83,26 @@ def load_lens(
             `lab.engine.selfcheck`.
 
     Raises:
-        LabError: one sentence on what is wrong (no such model, no network, broken or pickled
-            file, wrong hash, unsupported architecture, too little memory) and what to do.
+        LabError: one sentence on what is wrong (no such model or adapter, no network, broken or
+            pickled file, wrong hash, unsupported architecture, too little memory) and what to do.
 
     Code from model repositories is never run.
     """
     if dtype not in DTYPES:
         raise LabError(f"Unknown dtype {dtype!r}: use one of {', '.join(DTYPES)}.")
     _device(device)
-    return open_lens(outline(name), device=device, dtype=dtype, check=check)
+    return open_lens(outline(name, adapter), device=device, dtype=dtype, check=check)
 
 
-def outline(name: str) -> Outline:
-    """The Outline of a model, fetched and converted if need be.
+def outline(name: str, adapter: str | None = None) -> Outline:
+    """The Outline of a model, fetched and converted if need be, and of an adapter for it.
 
     Raises:
         LabError: as `load_lens` does, but for what only the weights can show.
     """
     from transformers import AutoTokenizer
 
+    change = find_adapter(adapter, name) if adapter else None
     weights = find_weights(name)
     config = _config(weights)
     if not any((weights.folder / name).is_file() for name in TOKENIZER_FILES):
@@ -94,37 +115,56 @@ def outline(name: str) -> Outline:
             weights.folder, local_files_only=True, trust_remote_code=False
         )
     longest = getattr(config.get_text_config(), "max_position_embeddings", None)
-    return Outline(weights, tokenizer, int(longest or 1024))
+    return Outline(weights, tokenizer, int(longest or 1024), change)
 
 
 def open_lens(
     model: Outline, *, device: str = "cpu", dtype: str = "float32", check: bool = True
 ) -> Lens:
     """The Lens of an Outline; see `load_lens`."""
+    from lab.engine.lens import lens_from
+
+    loaded = open_model(model, dtype=dtype)
+    if model.adapter is not None:
+        loaded = merge_adapter(loaded, model.adapter)
+    return lens_from(
+        loaded.to(_device(device)),
+        model.tokenizer,
+        name=model.title,
+        source=model.weights.source,
+        sha256=model.sha256,
+        adapter=model.adapter,
+        check=check,
+    )
+
+
+def open_model(
+    model: Outline, *, dtype: str = "float32", attention: str = "eager"
+) -> PreTrainedModel:
+    """The plain Hugging Face model of an Outline, on the CPU, without its adapter.
+
+    Args:
+        model: which one.
+        dtype: type of the weights in memory.
+        attention: name of the attention kernel, as transformers knows it.
+
+    Raises:
+        LabError: the weights cannot be read, or there is too little memory.
+    """
     import torch
     from transformers import AutoModelForCausalLM
 
-    from lab.engine.lens import lens_from
-
-    weights = model.weights
-    check_room(weights, dtype)
-    with _told(weights, "weights"):
-        loaded = AutoModelForCausalLM.from_pretrained(
-            weights.folder,
+    check_room(model.weights, dtype)
+    with _told(model.weights, "weights"):
+        loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            model.weights.folder,
             dtype=getattr(torch, dtype),
-            attn_implementation="eager",
+            attn_implementation=attention,
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=False,
         )
-    return lens_from(
-        loaded.to(_device(device)),
-        model.tokenizer,
-        name=weights.title,
-        source=weights.source,
-        sha256=weights.sha256,
-        check=check,
-    )
+    return loaded
 
 
 def _config(weights: Weights) -> Any:

@@ -57,8 +57,10 @@ class Behaviour:
         return bool(got.em) or got.f1 >= 0.5
 
 
-def measure_behaviour(case: Case) -> Behaviour:
+def measure_behaviour(case: Case, *, controls: bool = True) -> Behaviour:
     """What the model answers with and without the passages, and all its verdicts.
+
+    ``controls=False`` leaves the verdicts under control prompts out.
 
     The answer is greedy, at most 32 tokens, and ends with its first line. All candidates of the
     ladder are judged in one packed run, since they share the prompt up to the candidate.
@@ -74,11 +76,11 @@ def measure_behaviour(case: Case) -> Behaviour:
     verdicts = dict(zip(prompts, judge(case, list(prompts.values())), strict=True))
 
     wrong = next((t for t in _wrong_ones(case) if t != raw), None)
-    controls = {}
-    for name in JUDGED_CONTROLS:
+    judged = {}
+    for name in JUDGED_CONTROLS if controls else ():
         prompt = case.control(name, raw, wrong)
         if prompt is not None:
-            controls[name] = judge(case, [prompt])[0]
+            judged[name] = judge(case, [prompt])[0]
     return Behaviour(
         answer_raw=raw,
         closed_book_raw=closed_raw,
@@ -89,7 +91,7 @@ def measure_behaviour(case: Case) -> Behaviour:
         candidates=candidates,
         candidate_scores=scores,
         verdicts=verdicts,
-        controls=controls,
+        controls=judged,
     )
 
 

@@ -13,9 +13,10 @@ from lab.errors import LabError
 from lab.instruments.case import ANSWER_TOKENS, Case
 from lab.instruments.names import READING_ROLES
 from lab.roles import CONTROLS, Prompter, VerdictTokens
-from lab.studies.recipe import Recipe
+from lab.studies.recipe import COUNTED, Recipe
 
 if TYPE_CHECKING:
+    from lab.engine.adapters import Adapter
     from lab.engine.lens import Lens
     from lab.roles.tokenizer import Tokenizer
 
@@ -33,17 +34,22 @@ class Reader(Protocol):
     def tokenizer(self) -> Tokenizer: ...
     @property
     def max_tokens(self) -> int: ...
+    @property
+    def adapter(self) -> Adapter | None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """One example that will be run; see `Case` for the fields."""
+    """One example that will be run; see `Case` for the fields.
+
+    ``measured`` names those of COUNTED that are measured for it.
+    """
 
     example: Example
     other: Example | None
     rungs: dict[str, str]
     changed: Example | None
-    patched: bool
+    measured: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +89,15 @@ class Plan:
         "prompts" changes with the chat template, the demonstrations and the verdict's tokens.
         """
         asked = (
-            repr((item.example, item.other, sorted(item.rungs.items()), item.changed, item.patched))
+            repr(
+                (
+                    item.example,
+                    item.other,
+                    sorted(item.rungs.items()),
+                    item.changed,
+                    sorted(item.measured),
+                )
+            )
             for item in self.items
         )
         return {
@@ -106,9 +120,7 @@ def make_plan(recipe: Recipe, model: Reader) -> Plan:
     window = model.max_tokens - ANSWER_TOKENS - 1
     prompter = Prompter(
         model.tokenizer,
-        layout=recipe.layout,
-        format=recipe.format,
-        verdict_words=recipe.verdict_words,
+        **recipe.prompting(model.adapter.prompting if model.adapter else {}),
         max_tokens=min(recipe.max_tokens or window, window),
         too_long=recipe.too_long,
         demonstrations=recipe.demonstrations,
@@ -160,11 +172,17 @@ def _fit_all(
             _other(prompter, kept, index),
             rungs[example.id],
             _changed(prompter, example, pool),
-            recipe.patching is None or index < recipe.patching,
+            _measured(recipe, index),
         )
         for index, example in enumerate(kept)
     ]
     return planned, excluded
+
+
+def _measured(recipe: Recipe, index: int) -> frozenset[str]:
+    """What is measured for the example at this place of its source."""
+    limits = {name: getattr(recipe, name) for name in COUNTED}
+    return frozenset(name for name, most in limits.items() if most is None or index < most)
 
 
 _SWAPS_TRIED = 8

@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from lab.data import licence
 from lab.studies.plan import Plan
-from lab.studies.recipe import Recipe
+from lab.studies.recipe import PROMPTING, Recipe
 
 if TYPE_CHECKING:
     from lab.engine.lens import Lens
 
-PACKAGES = ("rolelens", "torch", "transformers", "transformer-lens", "numpy", "xarray", "zarr")
+PACKAGES = (
+    "rolelens", "torch", "transformers", "transformer-lens", "peft", "numpy", "xarray", "zarr",
+)  # fmt: skip
+
+
+TOLD = ("recipe", "questions", "steps", "minutes", "curve")
+"""What a study repeats of how its adapter was trained."""
 
 
 def provenance(recipe: Recipe, folder: Path, lens: Lens, plan: Plan) -> dict[str, Any]:
@@ -33,9 +39,11 @@ def provenance(recipe: Recipe, folder: Path, lens: Lens, plan: Plan) -> dict[str
             "parameters": lens.parameters,
             "dtype": str(lens.dtype).removeprefix("torch."),
         },
+        "adapter": _adapter(lens),
         "recipe": recipe.as_dict(),
+        "prompting": {name: getattr(plan.prompter, name) for name in PROMPTING},
         "templates": dict(plan.prompter.templates()),
-        "verdict_words": list(recipe.verdict_words),
+        "verdict_words": list(plan.prompter.verdict_words),
         "verdict_tokens": {
             word: [lens.tokenizer.decode([i]) for i in ids]
             for word, ids in zip(
@@ -51,6 +59,15 @@ def provenance(recipe: Recipe, folder: Path, lens: Lens, plan: Plan) -> dict[str
         "notes": [*lens.notes, *plan.notes],
         "data": [{"spec": spec, "licence": licence(spec)} for spec in recipe.data],
     }
+
+
+def _adapter(lens: Lens) -> dict[str, Any] | None:
+    """What is known of the adapter that was merged into the model."""
+    if lens.adapter is None:
+        return None
+    about = lens.adapter.about
+    known: dict[str, Any] = {key: about[key] for key in TOLD if key in about}
+    return {"name": lens.adapter.name, "sha256": lens.adapter.sha256, **known}
 
 
 def versions() -> dict[str, str]:

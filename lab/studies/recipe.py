@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from lab.engine.weights import DTYPES
 from lab.errors import LabError
-from lab.roles import DEMONSTRATIONS, LAYOUTS
+from lab.roles import DEMONSTRATIONS, LAYOUTS, VERDICT_WORDS
 
 FORMAT = 2
 """Version of the stored arrays; a store of another version cannot be gone on with.
@@ -27,6 +28,16 @@ CHOICES = {
 }
 """The fields of a recipe that take one of a few words."""
 
+PROMPTING: dict[str, Any] = {
+    "layout": "instruction_first",
+    "format": "auto",
+    "verdict_words": VERDICT_WORDS,
+}
+"""How prompts are written where neither the recipe nor the model's adapter says so."""
+
+COUNTED = ("patching", "reading", "controls")
+"""What may be measured for some of the examples only; the rest always is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -37,7 +48,8 @@ class Recipe:
         data: sources, see `lab.data.load_examples`; one or several.
         n: examples per source; None for all.
         seed: of the choice of examples and wrong candidates.
-        layout: ``instruction_first`` or ``context_first``.
+        layout: ``instruction_first`` or ``context_first``. This and the next two are, where they
+            are None, what the adapter was trained with, or else what PROMPTING says.
         format: ``auto``, ``chat`` or ``plain``.
         verdict_words: the words for accepting and rejecting.
         max_tokens: the longest prompt; None for what the model was made for.
@@ -45,46 +57,62 @@ class Recipe:
         patching: for how many examples of each source patches are run; None for all.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
         demonstrations: how many worked questions stand before each question.
+        adapter: what is merged into the model, see `lab.load_lens`; None for nothing.
+        reading: for how many examples of each source attention is measured; None for all.
+        controls: for how many the verdicts under control prompts are; None for all.
     """
 
     model: str
     data: tuple[str, ...]
     n: int | None = None
     seed: int = 0
-    layout: Literal["instruction_first", "context_first"] = "instruction_first"
-    format: Literal["auto", "chat", "plain"] = "auto"
-    verdict_words: tuple[str, str] = ("Yes", "No")
+    layout: Literal["instruction_first", "context_first"] | None = None
+    format: Literal["auto", "chat", "plain"] | None = None
+    verdict_words: tuple[str, str] | None = None
     max_tokens: int | None = None
     too_long: Literal["drop", "error"] = "drop"
     patching: int | None = None
     dtype: str = "float32"
     demonstrations: int = 0
+    adapter: str | None = None
+    reading: int | None = None
+    controls: int | None = None
 
     def __post_init__(self) -> None:
         if not self.data:
             raise LabError("A study needs at least one source of examples (--data).")
         for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
+            value = getattr(self, name)
+            if value not in allowed and not (value is None and name in PROMPTING):
                 raise LabError(
                     f"{name} is {getattr(self, name)!r}: it must be one of {', '.join(allowed)}."
                 )
-        words = [word.strip().casefold() for word in self.verdict_words]
+        words = [word.strip().casefold() for word in self.verdict_words or VERDICT_WORDS]
         if len(words) != 2 or not all(words) or words[0] == words[1]:
             raise LabError(
                 "verdict_words needs two different words, one that accepts and one that rejects, "
-                f"not {', '.join(map(repr, self.verdict_words)) or 'none'}."
+                f"not {', '.join(map(repr, self.verdict_words or ())) or 'none'}."
             )
         for name in ("n", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise LabError(f"{name} is {value}: it must be at least 1.")
-        if self.patching is not None and self.patching < 0:
-            raise LabError(f"patching is {self.patching}: it must be 0 or more.")
+        for name in COUNTED:
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise LabError(f"{name} is {value}: it must be 0 or more.")
         if self.demonstrations not in range(len(DEMONSTRATIONS) + 1):
             raise LabError(
                 f"demonstrations is {self.demonstrations}: it must be from 0 to "
                 f"{len(DEMONSTRATIONS)}."
             )
+
+    def prompting(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """How prompts are written: as the recipe says, else as ``told``, else as usual."""
+        return {
+            name: getattr(self, name) or told.get(name) or usual
+            for name, usual in PROMPTING.items()
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """The recipe as JSON-ready data."""

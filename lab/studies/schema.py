@@ -103,5 +103,14 @@ MISSING: dict[str, object] = {
     "str": "", "bool": False, "f4": float("nan"), "i4": -1, "i1": -1, "u1": 0,
 }  # fmt: skip
 
-OPTIONAL = frozenset(name for name in VARIABLES if name.startswith("patch_"))
-"""Variables that a recipe may leave unmeasured for some examples."""
+_READ = (
+    "mass", "norm_mass", "mark_mass", "norm_mark_mass", "span_tokens", "mark_tokens",
+    "candidate_to_context", "attention", "token_span", "token_mark", "tokens",
+)  # fmt: skip
+
+OPTIONAL: dict[str, tuple[str, ...]] = {
+    "controls": tuple(name for name in VARIABLES if name.startswith("control_")),
+    "reading": _READ,
+    "patching": tuple(name for name in VARIABLES if name.startswith("patch_")),
+}
+"""Variables that a recipe may leave unmeasured for some examples; each group is there or not."""

@@ -99,13 +99,14 @@ def writing(folder: Path, store: Store | None = None) -> Iterator[None]:
 
 
 def missing_chunks(folder: Path, index: int) -> list[str]:
-    """The variables whose chunk of a stored example is not there, though all such have one."""
+    """The variables whose chunk of a stored example is not there, though it must have been.
+
+    Of a group that may be left unmeasured, all chunks are missing or none.
+    """
     arrays = folder / ARRAYS
-    return [
-        name
-        for name in VARIABLES
-        if name not in OPTIONAL and not (arrays / name / "c" / str(index)).exists()
-    ]
+    lacking = {name for name in VARIABLES if not (arrays / name / "c" / str(index)).exists()}
+    unmeasured = [set(group) for group in OPTIONAL.values() if lacking.issuperset(group)]
+    return [name for name in VARIABLES if name in lacking.difference(*unmeasured)]
 
 
 def create(

@@ -72,7 +72,7 @@ def run_study(
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     # Examples are read and fitted, and the folder is looked at, before any weight is loaded.
-    model = lens or outline(recipe.model)
+    model = lens or outline(recipe.model, recipe.adapter)
     plan = make_plan(recipe, model)
     _tell_plan(recipe, plan)
     fingerprint = {**plan.fingerprint, "weights": model.sha256}
@@ -95,7 +95,7 @@ def _opened(model: Lens | Outline, recipe: Recipe) -> Lens:
 
     if not isinstance(model, Outline):
         return model
-    log.info("Loading %s (%s).", model.weights.title, model.weights.source)
+    log.info("Loading %s (%s).", model.title, model.weights.source)
     return open_lens(model, dtype=recipe.dtype)
 
 
@@ -139,17 +139,17 @@ def measure(case: Case, item: Planned) -> dict[str, Any]:
     """All variables of one example, ready for the store."""
     # What a trunk was made from must not depend on what ran before, to the last bit.
     case.lens.forget()
-    behaviour = measure_behaviour(case)
-    readings = [
-        measure_reading(case, case.prompt(role, behaviour.answer_raw)) for role in READING_ROLES
-    ]
-    return {
-        **_asked(case),
-        **_behaved(behaviour),
-        **_read(readings),
-        **_shown(readings[: len(SHOWN_ROLES)]),
-        **(_patched(case, behaviour) if item.patched else {}),
-    }
+    behaviour = measure_behaviour(case, controls="controls" in item.measured)
+    values = {**_asked(case), **_behaved(behaviour)}
+    if "controls" in item.measured:
+        values |= _controlled(behaviour)
+    if "reading" in item.measured:
+        prompts = [case.prompt(role, behaviour.answer_raw) for role in READING_ROLES]
+        readings = [measure_reading(case, prompt) for prompt in prompts]
+        values |= {**_read(readings), **_shown(readings[: len(SHOWN_ROLES)])}
+    if "patching" in item.measured:
+        values |= _patched(case, behaviour)
+    return values
 
 
 def _asked(case: Case) -> dict[str, Any]:
@@ -182,6 +182,11 @@ def _behaved(b: Behaviour) -> dict[str, Any]:
         "candidate_f1": as_array({k: s.f1 for k, s in b.candidate_scores.items()}, RUNGS),
         "log_odds": as_array({k: v.log_odds for k, v in b.verdicts.items()}, RUNGS),
         "label_mass": as_array({k: v.label_mass for k, v in b.verdicts.items()}, RUNGS),
+    }
+
+
+def _controlled(b: Behaviour) -> dict[str, Any]:
+    return {
         "control_log_odds": as_array(
             {k: v.log_odds for k, v in b.controls.items()}, JUDGED_CONTROLS
         ),

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from lab.data import Example, Examples, Passage, altered, candidate_rungs, load_examples, score
+from lab.data import (
+    Example,
+    Examples,
+    Passage,
+    altered,
+    candidate_rungs,
+    hard_wrongs,
+    load_examples,
+    score,
+)
 from lab.data.spans import answer_kind, find_spans
 from lab.data.text import cluster_key, find_answers, occurrences, sentences_with, whole_words
 
@@ -220,3 +229,12 @@ def test_markup_passes_through_an_alteration() -> None:
     new = altered(asked("m", "Who?", "Ann Lee", text, distractors=("<i>Bo</i>",)))
     assert new is not None
     assert new.passages[0].text == "<b><i>Bo</i></b> & <script>x</script>"
+
+
+def test_hard_wrong_answers_come_from_the_passage_hardest_first_and_once() -> None:
+    found = list(hard_wrongs(replace(WHO, distractors=("Cy Dow", "cy dow")), POOL))
+    assert found[:2] == ["Cy Dow", "Bo Hart"], "its own distractor first, then the same kind"
+    assert {"1871", "12"} <= set(found[2:]), "other kinds follow"
+    assert "Ann Lee" not in found
+    assert "Di Moor" not in found, "from another passage"
+    assert len({text.casefold() for text in found}) == len(found)

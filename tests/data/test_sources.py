@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -163,3 +164,20 @@ def test_importing_the_data_room_loads_no_heavy_library() -> None:
     )
     heavy = {"torch", "transformers", "scipy", "pandas", "pyarrow", "huggingface_hub"}
     assert not heavy & set(loaded.stdout.split())
+
+
+def test_a_part_of_a_squad_file_is_chosen_by_article(tmp_path: Path) -> None:
+    def article(title: str) -> dict[str, object]:
+        answer = {"text": "Red", "answer_start": 0}
+        asked = {"id": f"{title}-1", "question": "Which?", "answers": [answer]}
+        return {"title": title, "paragraphs": [{"context": f"Red {title}.", "qas": [asked]}]}
+
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps({"data": [article("Ants"), article("Bees"), article("Crabs")]}))
+
+    chosen = load_examples(f"squad2:{path}#Bees,Crabs")
+
+    assert [item.id for item in chosen] == ["Bees-1", "Crabs-1"]
+    assert {item.id for item in chosen.pool} == {"Bees-1", "Crabs-1"}, "no candidate leaks in"
+    with pytest.raises(LabError, match="no article 'Wasps'; its articles are: Ants, Bees, Crabs"):
+        load_examples(f"squad2:{path}#Wasps")

@@ -79,6 +79,15 @@ def auroc(
     units = int(codes.max()) + 1
     if units < 2:
         return Estimate(value, n=score.size, method=too_few(score.size))
+    drawn = _auroc_draws(score, label, codes, n_resamples, seed)
+    return percentile_interval(value, drawn, score.size, codes, CONFIDENCE)
+
+
+def _auroc_draws(
+    score: Floats, label: Floats, codes: NDArray[np.intp], n_resamples: int, seed: int
+) -> Floats:
+    """The area in every resample of the clusters; NaN where one class is missing."""
+    units = int(codes.max()) + 1
     level = np.unique(score, return_inverse=True)[1].reshape(-1)
     table = np.zeros((2, units, int(level.max()) + 1))
     np.add.at(table, (label.astype(int), codes, level), 1.0)
@@ -91,8 +100,7 @@ def auroc(
         pairs_there = (counts @ n_wrong) * (counts @ n_right)
         with np.errstate(all="ignore"):
             blocks.append(np.einsum("bi,bi->b", counts @ wins, counts) / pairs_there)
-    drawn = np.concatenate(blocks)
-    return percentile_interval(value, drawn, score.size, codes, CONFIDENCE)
+    return np.concatenate(blocks)
 
 
 def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = 10) -> float:

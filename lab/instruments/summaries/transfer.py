@@ -1,0 +1,396 @@
+"""What training one role does to the other: several models on the same examples, against a base.
+
+Runs are studies of the same questions in the same prompts; the first is the base. Several runs with
+the same name (training seeds) are averaged, and the spread of the seeds is given beside the
+interval over examples. All wrong candidates are the same for all runs, and a measure rests on the
+examples for which all runs have it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from lab.errors import LabError
+from lab.instruments import statistics as S
+from lab.instruments.statistics.paired import (
+    Draws,
+    auroc_draws,
+    average,
+    calibration_draws,
+    mean_draws,
+)
+from lab.instruments.summaries import reading as R
+from lab.instruments.summaries import tables as T
+from lab.instruments.summaries.behaviour import right
+from lab.instruments.summaries.tables import Floats
+
+TRANSFER_METRICS = (
+    "ga", "balanced_accuracy", "auroc", "acceptance", "over_acceptance", "tpr", "tnr", "brier",
+    "ece",
+)  # fmt: skip
+"""``ga``: share of its own answers that are right. ``acceptance`` and ``over_acceptance``
+(acceptance minus ``ga``) are over its own answers. The others are over one right and one wrong
+candidate for each answerable question: ``tpr`` and ``tnr`` are the shares of right candidates
+accepted and of wrong ones rejected, ``brier`` and ``ece`` take the logistic function of the
+log-odds as the probability that the candidate is right."""
+
+FIXED_WRONG = ("same_type", "same_passage", "other_passage")
+"""The wrong candidate is the first of these that exists: it depends on no model."""
+
+BASE = "base"
+"""What the model without any training of ours is called."""
+
+COLUMNS = ["run", "scope", "name", "metric"]
+EXTRA = ["difference", "difference_low", "difference_high", "p", "seeds", "seed_low", "seed_high"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """One model's study.
+
+    Attributes:
+        name: what was trained (``base``, ``generator``, ...); runs of the same name are seeds.
+        dataset: its arrays.
+        seed: of its training; None for the base.
+    """
+
+    name: str
+    dataset: xr.Dataset
+    seed: int | None = None
+
+
+def trained_name(adapter: Mapping[str, Any] | None) -> str:
+    """What a run is called, from what its provenance says of its adapter: what was trained."""
+    if not adapter:
+        return BASE
+    return str((adapter.get("recipe") or {}).get("role") or adapter.get("name"))
+
+
+def common(runs: Sequence[Run]) -> list[Run]:
+    """The runs on the examples that all of them hold, in the first one's order.
+
+    Raises:
+        LabError: there is no run, or no example that all runs hold.
+    """
+    if not runs:
+        raise LabError("There is no run to compare.")
+    first = [str(i) for i in runs[0].dataset["example"].values.tolist()]
+    kept = set(first).intersection(
+        *({str(i) for i in run.dataset["example"].values.tolist()} for run in runs)
+    )
+    ids = [i for i in first if i in kept]
+    if not ids:
+        raise LabError("The runs have no example in common, so they cannot be compared.")
+    return [Run(run.name, run.dataset.sel(example=ids), run.seed) for run in runs]
+
+
+def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
+    """Every measure of every run by group of examples, and its difference from the base.
+
+    Columns: run, scope, name, metric (TRANSFER_METRICS), value, low, high, n (examples), method,
+    difference (from the first run), difference_low, difference_high (paired bootstrap over
+    clusters, averaged over seeds), p (sign-flip test of the paired difference; NaN for ``auroc``
+    and ``ece``, which are no means), seeds, seed_low, seed_high (range over training seeds).
+    """
+    runs = common(runs)
+    names = list(dict.fromkeys(run.name for run in runs))
+    base = runs[0].dataset
+    clusters = T.labels(base, "cluster")
+    measured = _by_name(runs, _alike([_units(run.dataset, rule) for run in runs]))
+    rows = []
+    for group, metric in product(T.groups(base), TRANSFER_METRICS):
+        where = clusters[group.mask]
+        found = {
+            name: [_draws(units, metric, group.mask, where) for units in measured[name]]
+            for name in names
+        }
+        reference = average(found[names[0]])
+        for name in names:
+            mean = average(found[name])
+            gap = (mean - reference).estimate()
+            differs = name != names[0]
+            values = [d.value for d in found[name]]
+            rows.append(
+                T.row(mean.estimate(), run=name, scope=group.scope, name=group.name, metric=metric)
+                | {
+                    "difference": gap.value if differs else math.nan,
+                    "difference_low": gap.low if differs else math.nan,
+                    "difference_high": gap.high if differs else math.nan,
+                    "p": _p(measured[name], measured[names[0]], metric, group.mask, where)
+                    if differs
+                    else math.nan,
+                    "seeds": len(values),
+                    "seed_low": min(values),
+                    "seed_high": max(values),
+                }
+            )
+    return T.table(rows, COLUMNS, EXTRA)
+
+
+Units = dict[str, Floats]
+"""One value an example for each measure that is a mean, and the log-odds of the pair."""
+
+
+def _alike(units: Sequence[Units]) -> list[Units]:
+    """The same, but unknown in all runs where it is unknown in one: differences are then paired."""
+    unknown = {key: np.any([np.isnan(u[key]) for u in units], axis=0) for key in units[0]}
+    return [{key: np.where(unknown[key], np.nan, u[key]) for key in u} for u in units]
+
+
+def _by_name(runs: Sequence[Run], units: Sequence[Units]) -> dict[str, list[Units]]:
+    """The units of each name's training seeds, the base first."""
+    found: dict[str, list[Units]] = {}
+    for run, unit in zip(runs, units, strict=True):
+        found.setdefault(run.name, []).append(unit)
+    return found
+
+
+def _units(ds: xr.Dataset, rule: str) -> Units:
+    own, truth = T.numbers(ds, "log_odds", rung="own"), right(ds, "own", rule)
+    accepted = np.where(np.isnan(own) | np.isnan(truth), np.nan, own > 0)
+    answerable = T.numbers(ds, "answerable") == 1
+    gold = np.where(answerable, T.numbers(ds, "log_odds", rung="gold"), np.nan)
+    wrong = np.full(gold.size, np.nan)
+    for rung in FIXED_WRONG:
+        usable = np.where(right(ds, rung, rule) == 0, T.numbers(ds, "log_odds", rung=rung), np.nan)
+        wrong = np.where(np.isnan(wrong), usable, wrong)
+    paired = ~(np.isnan(gold) | np.isnan(wrong))
+    gold, wrong = np.where(paired, gold, np.nan), np.where(paired, wrong, np.nan)
+    takes, leaves = (np.where(paired, flag, np.nan) for flag in (gold > 0, wrong <= 0))
+    chances = S.verdict_confidence(gold), S.verdict_confidence(wrong)
+    return {
+        "ga": truth,
+        "acceptance": accepted,
+        "over_acceptance": accepted - truth,
+        "tpr": takes,
+        "tnr": leaves,
+        "balanced_accuracy": (takes + leaves) / 2,
+        "brier": ((chances[0] - 1) ** 2 + chances[1] ** 2) / 2,
+        "gold": gold,
+        "wrong": wrong,
+    }
+
+
+def _draws(units: Units, metric: str, mask: np.ndarray, clusters: np.ndarray) -> Draws:
+    gold, wrong = units["gold"][mask], units["wrong"][mask]
+    if metric == "auroc":
+        return auroc_draws(gold, wrong, clusters)
+    if metric == "ece":
+        chance = S.verdict_confidence(np.stack([gold, wrong], axis=1))
+        return calibration_draws(chance, np.array([1.0, 0.0]), clusters)
+    return mean_draws(units[metric][mask], clusters)
+
+
+def _p(
+    runs: list[Units], base: list[Units], metric: str, mask: np.ndarray, clusters: np.ndarray
+) -> float:
+    if metric in ("auroc", "ece"):
+        return math.nan
+    after, before = (np.mean([u[metric][mask] for u in side], axis=0) for side in (runs, base))
+    return float(S.sign_flip_test(after - before, clusters).p)
+
+
+# --- inside -------------------------------------------------------------------------------------
+
+INSIDE = (
+    ("generator", "context"),
+    ("generator", "evidence"),
+    ("evaluator", "context"),
+    ("evaluator", "evidence"),
+    ("evaluator", "candidate"),
+    ("evaluator", "question"),
+)
+"""Roles and regions whose mean attention is compared between runs."""
+
+
+def inside(runs: Sequence[Run], normalisation: str = "raw") -> pd.DataFrame:
+    """Where each run looks, and how that differs from the base, paired by example.
+
+    Columns: run, measure, value, low, high, n, method, difference, difference_low,
+    difference_high, p. ``measure`` is ``ratio`` (attention on the passage, answering over judging:
+    geometric mean; its difference is the ratio to the base's ratio) or "role/region" (mean
+    attention over layers and heads). Only examples whose attention was measured in all runs; empty
+    where the base's was not measured.
+    """
+    names = ["run", "measure"]
+    extra = ["difference", "difference_low", "difference_high", "p"]
+    runs = _with_attention(runs)
+    if not runs:
+        return T.table([], names, extra)
+    clusters = T.labels(runs[0].dataset, "cluster")
+    found_in = _by_name(runs, _alike([_masses(run.dataset, normalisation) for run in runs]))
+    masses = {
+        name: {key: np.mean([one[key] for one in several], axis=0) for key in several[0]}
+        for name, several in found_in.items()
+    }
+    base = next(iter(masses.values()))
+    rows = []
+    for name, found in masses.items():
+        for measure, values in found.items():
+            logs = measure == "ratio"
+            mean = mean_draws(values, clusters)
+            gap = mean_draws(values - base[measure], clusters)
+            p = float(S.sign_flip_test(values - base[measure], clusters).p)
+            differs = found is not base
+            shown = _exp(mean.estimate()) if logs else mean.estimate()
+            change = _exp(gap.estimate()) if logs else gap.estimate()
+            rows.append(
+                T.row(shown, run=name, measure=measure)
+                | {
+                    "difference": change.value if differs else math.nan,
+                    "difference_low": change.low if differs else math.nan,
+                    "difference_high": change.high if differs else math.nan,
+                    "p": p if differs else math.nan,
+                }
+            )
+    return T.table(rows, names, extra)
+
+
+def _with_attention(runs: Sequence[Run]) -> list[Run]:
+    """Those whose attention was measured, on the common examples; none without the base."""
+    runs = common(runs)
+    measured = [run for run in runs if R.measured(run.dataset)]
+    return measured if measured and measured[0] is runs[0] else []
+
+
+def _masses(ds: xr.Dataset, normalisation: str) -> dict[str, Floats]:
+    item = R.regions(ds, normalisation).mean(["layer", "head"])
+    found = {
+        f"{role}/{region}": np.asarray(item.sel(role=role, region=region).values, dtype=float)
+        for role, region in INSIDE
+    }
+    over, under = found["generator/context"], found["evaluator/context"]
+    with np.errstate(all="ignore"):
+        logs = np.log(over) - np.log(under)
+    return {"ratio": np.where(np.isfinite(logs), logs, np.nan), **found}
+
+
+def _exp(estimate: S.Estimate) -> S.Estimate:
+    value, low, high = (math.exp(x) for x in (estimate.value, estimate.low, estimate.high))
+    return S.Estimate(value, low, high, estimate.n, estimate.method)
+
+
+def head_changes(runs: Sequence[Run], region: str = "context") -> pd.DataFrame:
+    """For each run but the base, role and head: how its attention on a region changed.
+
+    Columns: run, role, layer, head, base (mean), value (mean difference), low, high, n, method,
+    p (sign-flip test), p_adjusted (Benjamini-Hochberg over the heads of a run and role).
+    """
+    names = ["run", "role", "layer", "head"]
+    runs = _with_attention(runs)
+    if len({run.name for run in runs}) < 2:
+        return T.table([], names, ["base", "p", "p_adjusted"])
+    clusters = T.labels(runs[0].dataset, "cluster")
+    attention: dict[str, list[xr.DataArray]] = {}
+    for run in runs:
+        item = R.regions(run.dataset, "raw").sel(region=region).reset_coords(drop=True)
+        attention.setdefault(run.name, []).append(item)
+    before, *trained = [
+        (name, xr.concat(found, "seed").mean("seed", skipna=False))
+        for name, found in attention.items()
+    ]
+    frames = []
+    for (name, item), role in product(trained, ("generator", "evaluator")):
+        start = before[1].sel(role=role)
+        change = item.sel(role=role).values - start.values
+        cells = [(name, role, *cell) for cell in product(
+            start["layer"].values.tolist(), start["head"].values.tolist())]  # fmt: skip
+        p = S.sign_flip_test(change, clusters).p
+        known = np.where(np.isnan(change), np.nan, start.values)
+        frames.append(
+            T.means_table(change, cells, names, clusters).assign(
+                base=_means(known).reshape(-1),
+                p=p.reshape(-1),
+                p_adjusted=S.benjamini_hochberg(p).reshape(-1),
+            )
+        )
+    return pd.concat(frames).reset_index(drop=True)
+
+
+def _means(values: Floats) -> Floats:
+    """Means over examples, NaN where there is none."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0))
+
+
+# --- published claims ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A published claim, and whether it is seen here.
+
+    Attributes:
+        text: the claim.
+        seen: ``seen``, ``opposite`` or ``not seen``: the interval lies on the claimed side of
+            zero, on the other side, or covers it.
+        difference: the paired difference from the base that decides it.
+        measure: what was measured.
+    """
+
+    text: str
+    seen: str
+    difference: S.Estimate
+    measure: str
+
+
+CLAIMS = (
+    (
+        "Training to answer makes the judge over-accept",
+        "generator", "over_acceptance", 1,
+        "acceptance of its own answers minus the share that is right",
+    ),
+    (
+        "Training to answer makes the judge accept wrong candidates",
+        "generator", "tnr", -1,
+        "share of wrong candidates rejected",
+    ),
+    (
+        "Training to judge makes answers worse",
+        "evaluator", "ga", -1,
+        "share of its own answers that are right",
+    ),
+    (
+        "Training to judge makes the judge over-conservative",
+        "evaluator", "over_acceptance", -1,
+        "acceptance of its own answers minus the share that is right",
+    ),
+)  # fmt: skip
+"""Claims of "Can LLMs Judge Better Than They Generate?" (arXiv 2606.28050) on training one role:
+words, run, metric, claimed sign, and what is measured."""
+
+
+def claims(table: pd.DataFrame, name: str = "all", scope: str = "all") -> list[Claim]:
+    """The published claims against a `matrix`, for one group of examples.
+
+    A claim is left out where its run is not there, and all are where the first run, from which
+    differences are taken, is not the untrained model.
+    """
+    if table.empty or table["run"].iloc[0] != BASE:
+        return []
+    found = []
+    for text, run, metric, sign, measure in CLAIMS:
+        chosen = table[
+            (table["run"] == run) & (table["metric"] == metric)
+            & (table["scope"] == scope) & (table["name"] == name)
+        ]  # fmt: skip
+        if chosen.empty:
+            continue
+        row = chosen.iloc[0]
+        gap = S.Estimate(
+            float(row["difference"]), float(row["difference_low"]),
+            float(row["difference_high"]), int(row["n"]), "paired bootstrap",
+        )  # fmt: skip
+        seen = "not seen"
+        if gap.excludes(0):
+            seen = "seen" if gap.value * sign > 0 else "opposite"
+        found.append(Claim(text, seen, gap, measure))
+    return found

@@ -1,0 +1,88 @@
+"""Runs beside a study: the same questions, in the same prompts, on other versions of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lab.engine.adapters import SHIPPED
+from lab.errors import LabError
+from lab.instruments.summaries.transfer import BASE as BASE
+from lab.instruments.summaries.transfer import Run, trained_name
+from lab.studies.recipe import PROMPTING, Recipe
+from lab.studies.store import is_study, read_json, read_study
+from lab.studies.study import Progress, run_study
+
+BESIDE = "beside"
+"""The folder inside a study's folder that holds the runs beside it."""
+
+Telling = Callable[[str], Progress | None]
+"""Gives a progress function for a run, by its name."""
+
+
+def run_beside(
+    recipe: Recipe, folder: str | Path, adapters: Iterable[str], progress: Telling | None = None
+) -> list[Run]:
+    """Run the recipe on other versions of its model, into ``folder/beside``; resumable.
+
+    Nothing is patched and no controls are run: these runs are there to compare answers, verdicts
+    and attention. Prompts are written as in the study itself, whatever an adapter was trained on.
+
+    Args:
+        recipe: that of the study.
+        folder: of the study, which must have been begun (its prompts are taken from there).
+        adapters: ``base`` for the model alone, names as in `lab.load_lens`, or folders.
+        progress: tells for each run where to report to.
+
+    Raises:
+        LabError: as `run_study` does, or two adapters share a name.
+    """
+    folder = Path(folder)
+    prompting = read_json(folder / "provenance.json").get("prompting") or {}
+    missing = [name for name in PROMPTING if name not in prompting]
+    if missing:
+        raise LabError(f"{folder} does not say how its prompts were written: run it anew.")
+    prompting["verdict_words"] = tuple(prompting["verdict_words"])
+    light = replace(recipe, patching=0, controls=0, **prompting)
+    places: dict[str, str] = {}
+    for adapter in adapters:
+        name = run_name(adapter)
+        if name in places:
+            raise LabError(
+                f"{places[name]} and {adapter} would both be called {name}: rename one folder."
+            )
+        places[name] = adapter
+    for name, adapter in places.items():
+        chosen = replace(light, adapter=None if adapter == BASE else adapter)
+        run_study(chosen, folder / BESIDE / name, progress=progress(name) if progress else None)
+    return read_runs(folder)
+
+
+def run_name(adapter: str) -> str:
+    """What a run is called: an adapter's name, or that of its folder."""
+    return adapter if adapter in (BASE, *SHIPPED) else Path(adapter).resolve().name
+
+
+def read_runs(folder: str | Path) -> list[Run]:
+    """A study and the runs beside it, the base first; empty where there are none.
+
+    Runs are named by what was trained, so that training seeds of one role share a name.
+
+    Raises:
+        LabError: a run is damaged.
+    """
+    folder = Path(folder)
+    places = [place for place in sorted((folder / BESIDE).glob("*")) if is_study(place)]
+    if not places:
+        return []
+    runs = [_run(*read_study(place)) for place in (folder, *places)]
+    order = {BASE: 0, "generator": 1, "evaluator": 2, "verdict-only": 3, "both": 4}
+    return sorted(runs, key=lambda run: (order.get(run.name, 5), run.name, run.seed or 0))
+
+
+def _run(dataset: Any, provenance: dict[str, Any]) -> Run:
+    adapter = provenance.get("adapter")
+    trained = (adapter or {}).get("recipe") or {}
+    return Run(trained_name(adapter), dataset, trained.get("seed"))

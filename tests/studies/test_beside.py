@@ -1,0 +1,121 @@
+"""Adapters in a study, light studies, and the runs beside a study."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_adapter import save_adapter
+from tiny_folders import question, write_questions
+
+from lab.errors import LabError
+from lab.instruments.summaries.transfer import matrix
+from lab.studies.beside import read_runs, run_beside
+from lab.studies.recipe import Recipe
+from lab.studies.schema import OPTIONAL
+from lab.studies.store import ARRAYS, missing_chunks, read_study
+from lab.studies.study import run_study
+
+
+@pytest.fixture(scope="module")
+def study(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path]:
+    """A light study of a tiny model with an adapter, and the base and another seed beside it."""
+    root = tmp_path_factory.mktemp("beside")
+    file = write_questions(root / "asked.jsonl", [question(i) for i in range(3)])
+    adapters = [
+        save_adapter(tiny_folder, root / f"judge-{seed}", seed, role="evaluator",
+                     layout="context_first", verdict_words=["True", "False"])
+        for seed in (0, 1)
+    ]  # fmt: skip
+    recipe = Recipe(
+        str(tiny_folder), (f"jsonl:{file}",), patching=0, controls=1, reading=2,
+        adapter=str(adapters[0]),
+    )  # fmt: skip
+    run_study(recipe, root / "out")
+    run_beside(recipe, root / "out", ["base", str(adapters[1])])
+    return recipe, root / "out"
+
+
+def test_a_study_asks_in_the_prompts_that_its_adapter_was_trained_on(
+    study: tuple[Recipe, Path],
+) -> None:
+    _, provenance = read_study(study[1])
+    assert provenance["prompting"]["layout"] == "context_first"
+    assert provenance["verdict_words"] == ["True", "False"]
+    assert provenance["templates"]["evaluator"].index("{passage}") < provenance["templates"][
+        "evaluator"
+    ].index("Task:")
+    assert provenance["model"]["name"].endswith("+ judge-0")
+    assert provenance["adapter"]["recipe"]["role"] == "evaluator"
+
+
+def test_a_recipe_outweighs_what_the_adapter_was_trained_on(study: tuple[Recipe, Path]) -> None:
+    told = {"layout": "context_first", "verdict_words": ("True", "False")}
+    assert study[0].prompting(told)["layout"] == "context_first"
+    assert replace(study[0], layout="instruction_first").prompting(told) == {
+        "layout": "instruction_first", "format": "auto", "verdict_words": ("True", "False"),
+    }  # fmt: skip
+
+
+def test_only_so_many_examples_are_measured_as_the_recipe_says(study: tuple[Recipe, Path]) -> None:
+    dataset, _ = read_study(study[1])
+    read = np.isfinite(dataset["mass"].values).all(axis=(1, 2, 3, 4))
+    assert read.tolist() == [True, True, False]
+    controlled = np.isfinite(dataset["control_log_odds"].values).any(axis=1)
+    assert controlled.tolist() == [True, False, False]
+    assert not np.isfinite(dataset["patch_head"].values).any()
+    assert np.isfinite(dataset["f1"].values).all()
+
+
+def test_a_lost_chunk_of_a_measured_group_is_noticed(
+    study: tuple[Recipe, Path], tmp_path: Path
+) -> None:
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(study[1], copy)
+    assert missing_chunks(copy, 0) == missing_chunks(copy, 2) == []
+    lost = OPTIONAL["reading"][0]
+    (copy / ARRAYS / lost / "c" / "0").rename(tmp_path / "lost")
+    assert missing_chunks(copy, 0) == [lost]
+
+
+def test_the_runs_beside_a_study_answer_the_same_questions_in_the_same_prompts(
+    study: tuple[Recipe, Path],
+) -> None:
+    runs = read_runs(study[1])
+    assert [(run.name, run.seed) for run in runs] == [
+        ("base", None), ("evaluator", 0), ("evaluator", 1),
+    ]  # fmt: skip
+    first = runs[0].dataset
+    for run in runs:
+        assert run.dataset["example"].values.tolist() == first["example"].values.tolist()
+        fixed = {"rung": ["gold", "same_type"]}
+        assert (run.dataset["candidate"].sel(fixed) == first["candidate"].sel(fixed)).all()
+    odds = [run.dataset["log_odds"].sel(rung="gold").values for run in runs]
+    assert not np.allclose(odds[0], odds[1]), "the adapter changes verdicts"
+    _, base = read_study(study[1] / "beside" / "base")
+    _, main = read_study(study[1])
+    assert base["templates"] == main["templates"]
+    assert base["adapter"] is None
+
+
+def test_the_matrix_of_the_runs_averages_the_seeds(study: tuple[Recipe, Path]) -> None:
+    table = matrix(read_runs(study[1]))
+    row = table[(table["run"] == "evaluator") & (table["metric"] == "tpr")].iloc[0]
+    assert row["seeds"] == 2
+    assert row["seed_low"] <= row["value"] <= row["seed_high"]
+
+
+def test_two_runs_must_not_share_a_name(study: tuple[Recipe, Path], tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "same").mkdir(parents=True)
+    with pytest.raises(LabError, match="would both be called same"):
+        run_beside(study[0], study[1], [str(tmp_path / name / "same") for name in "ab"])
+
+
+def test_counts_below_zero_are_refused() -> None:
+    with pytest.raises(LabError, match="reading is -1"):
+        Recipe("m", ("builtin",), reading=-1)

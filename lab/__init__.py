@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lab.data import Example as Example
     from lab.data import load_examples as load_examples
+    from lab.data import make_examples as make_examples
     from lab.engine.edits import ablated as ablated
     from lab.engine.edits import knockout as knockout
     from lab.engine.edits import scaled as scaled
@@ -29,14 +30,20 @@ if TYPE_CHECKING:
     from lab.instruments.patching import contrasts as contrasts
     from lab.instruments.patching import measure_patching as measure_patching
     from lab.instruments.reading import measure_reading as measure_reading
+    from lab.instruments.schemes import measure_schemes as measure_schemes
     from lab.instruments.summaries import headline as headline
     from lab.instruments.summaries import tabulate as tabulate
+    from lab.instruments.summaries import transfer as transfer
     from lab.roles import SPANS as SPANS
     from lab.roles import Prompt as Prompt
     from lab.roles import Prompter as Prompter
+    from lab.studies.beside import read_runs as read_runs
+    from lab.studies.beside import run_beside as run_beside
     from lab.studies.recipe import Recipe as Recipe
     from lab.studies.store import read_study as read_study
     from lab.studies.study import run_study as run_study
+    from lab.training.recipe import TrainingRecipe as TrainingRecipe
+    from lab.training.train import train_adapter as train_adapter
     from lab.views import figures as figures
     from lab.views.report import write_report as write_report
     from lab.views.textmap import text_map as text_map
@@ -47,6 +54,7 @@ _HOMES = {
     # What is asked, and how
     "Example": "lab.data",
     "load_examples": "lab.data",
+    "make_examples": "lab.data",
     "Prompt": "lab.roles",
     "Prompter": "lab.roles",
     "SPANS": "lab.roles",
@@ -68,10 +76,17 @@ _HOMES = {
     "measure_reading": "lab.instruments.reading",
     "contrasts": "lab.instruments.patching",
     "measure_patching": "lab.instruments.patching",
+    "measure_schemes": "lab.instruments.schemes",
+    # How a role is trained
+    "TrainingRecipe": "lab.training.recipe",
+    "train_adapter": "lab.training.train",
     # Many examples
     "Recipe": "lab.studies.recipe",
     "run_study": "lab.studies.study",
     "read_study": "lab.studies.store",
+    "run_beside": "lab.studies.beside",
+    "read_runs": "lab.studies.beside",
+    "transfer": "lab.instruments.summaries",
     "headline": "lab.instruments.summaries",
     "tabulate": "lab.instruments.summaries",
     # What is seen
@@ -82,6 +97,9 @@ _HOMES = {
 }
 """Public name to the module that holds it."""
 
+_MODULES = ("figures", "transfer")
+"""The names that stand for a module of functions."""
+
 __all__ = ["__version__", *_HOMES]
 
 
@@ -89,8 +107,8 @@ def __getattr__(name: str) -> Any:
     """A public name, imported on first use (PEP 562)."""
     if name == "__version__":
         value: Any = _version()
-    elif name == "figures":
-        value = import_module("lab.views.figures")
+    elif name in _MODULES:
+        value = import_module(f"{_HOMES[name]}.{name}")
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     else:

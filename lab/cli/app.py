@@ -21,10 +21,17 @@ app = typer.Typer(
     help="Role Lens: does a model read, when it judges an answer, what it read when it answered?",
 )
 
-SOURCES = "builtin, squad2:FILE, drop:FILE, hotpotqa:FILE, musique:FILE or jsonl:FILE"
+SOURCES = (
+    "builtin, squad2:FILE, drop:FILE, hotpotqa:FILE, musique:FILE, jsonl:FILE or world:test/SEED/N"
+)
+
+DEFAULT_MODEL = "smollm2-135m-instruct"
+
+ADAPTERS = "both, generator or evaluator for the default model, or an adapter's folder."
 
 STOPPED = "stopped."
 STOPPED_RUN = "stopped. Finished examples are stored; run the same command again to go on."
+STOPPED_TRAINING = "stopped. Run the same command again to go on from the last checkpoint."
 
 
 @contextmanager
@@ -48,7 +55,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder of the study; an unfinished one goes on.")],
     model: Annotated[
         str, typer.Option(help="The default's name, a hub id, a model folder or a .gguf file.")
-    ] = "smollm2-135m-instruct",
+    ] = DEFAULT_MODEL,
     data: Annotated[
         list[str] | None,
         typer.Option(help=f"{SOURCES}; may be repeated. [default: builtin]", show_default=False),
@@ -58,15 +65,17 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the choice of examples.")] = 0,
     layout: Annotated[
-        Literal["instruction_first", "context_first"],
-        typer.Option(help="What the prompts begin with."),
-    ] = "instruction_first",
+        Literal["instruction_first", "context_first"] | None,
+        typer.Option(help="What the prompts begin with. [default: as the adapter was trained]"),
+    ] = None,
     format: Annotated[
-        Literal["auto", "chat", "plain"], typer.Option(help="Chat markup or plain text.")
-    ] = "auto",
+        Literal["auto", "chat", "plain"] | None,
+        typer.Option(help="Chat markup or plain text. [default: as the adapter was trained]"),
+    ] = None,
     verdict_words: Annotated[
-        str, typer.Option(help="The words that accept and reject, with a comma.")
-    ] = "Yes,No",
+        str | None,
+        typer.Option(help="The words that accept and reject, with a comma. [default: Yes,No]"),
+    ] = None,
     max_tokens: Annotated[
         int | None, typer.Option(help="Longest prompt; the model's window if not given.")
     ] = None,
@@ -83,24 +92,93 @@ def run(
     demonstrations: Annotated[
         int, typer.Option(help="Worked questions shown before each question, 0 to 4.")
     ] = 0,
+    adapter: Annotated[str | None, typer.Option(help=ADAPTERS)] = None,
+    reading: Annotated[
+        int | None, typer.Option(help="Measure attention on only so many examples per source.")
+    ] = None,
+    controls: Annotated[
+        int | None, typer.Option(help="Run control prompts on only so many examples per source.")
+    ] = None,
+    schemes: Annotated[
+        int, typer.Option(help="Try the judge out of its scheme on so many examples per source.")
+    ] = 0,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Ask the same of another version, to compare: base for the model without an "
+            "adapter, or as --adapter; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a model in both roles and store what is measured."""
     with _plain_errors(STOPPED_RUN), _messages():
         from lab.cli.headline import print_headline
         from lab.cli.progress import show_progress
+        from lab.cli.transfer import run_each_beside
         from lab.studies.recipe import Recipe
         from lab.studies.study import run_study
 
-        words = tuple(word.strip() for word in verdict_words.split(","))
         recipe = Recipe(
-            model, tuple(data or ["builtin"]), n, seed, layout, format,
-            cast("tuple[str, str]", words), max_tokens, too_long, patching, dtype,
-            demonstrations,
+            model, tuple(data or ["builtin"]), n, seed, layout, format, _words(verdict_words),
+            max_tokens, too_long, patching, dtype, demonstrations, adapter, reading, controls,
+            schemes,
         )  # fmt: skip
         with show_progress() as progress:
             dataset, provenance = run_study(recipe, out, progress=progress)
+        run_each_beside(recipe, out, beside or [])
         print_headline(dataset, provenance)
         typer.echo(f"Stored in {out}. Next: lab report {out}")
+
+
+@app.command()
+def transfer(
+    out: Annotated[Path, typer.Option(help="Folder of the runs; unfinished ones go on.")],
+    adapter: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="base for the model alone, or as for lab run; may be repeated. "
+            "[default: base, generator, evaluator and both]",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option(help="The model that the adapters change.")] = DEFAULT_MODEL,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{SOURCES}; may be repeated. [default: builtin]", show_default=False),
+    ] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", "-n", help="Examples per source; all if not given.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the choice of examples.")] = 0,
+    reading: Annotated[
+        int, typer.Option(help="Measure attention on so many examples per source.")
+    ] = 24,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Longest prompt; the model's window if not given.")
+    ] = None,
+) -> None:
+    """Compare what training one role does to the other, on the same questions."""
+    with _plain_errors(STOPPED_RUN), _messages():
+        from lab.cli.transfer import main_adapter, print_matrix, run_transfer, store_matrix
+        from lab.studies.beside import BASE
+        from lab.studies.recipe import Recipe
+
+        adapters = adapter or ["base", "generator", "evaluator", "both"]
+        main = main_adapter(adapters)
+        recipe = Recipe(
+            model, tuple(data or ["builtin"]), n, seed, max_tokens=max_tokens, patching=0,
+            adapter=None if main == BASE else main, reading=reading, controls=0, schemes=reading,
+        )  # fmt: skip
+        print_matrix(store_matrix(run_transfer(recipe, out, adapters), out))
+        typer.echo(f"Stored in {out}. Next: lab report {out}")
+
+
+def _words(text: str | None) -> tuple[str, str] | None:
+    """The verdict words of an option; the recipe checks them."""
+    if text is None:
+        return None
+    return cast("tuple[str, str]", tuple(word.strip() for word in text.split(",")))
 
 
 @app.command()
@@ -114,11 +192,13 @@ def report(
     """Write a study's report as one HTML file; print its headline."""
     with _plain_errors(), _messages():
         from lab.cli.headline import print_headline
+        from lab.studies.beside import read_runs
         from lab.studies.store import read_study
         from lab.views.report import write_report
 
         dataset, provenance = read_study(folder)
-        path = write_report(dataset, provenance, output or folder / "report.html")
+        runs = read_runs(folder)
+        path = write_report(dataset, provenance, output or folder / "report.html", runs)
         print_headline(dataset, provenance)
         typer.echo(f"Report: {path}")
 
@@ -164,6 +244,83 @@ def make_examples(
         from lab.cli.make import make
 
         make(out, n, seed, split)
+
+
+@app.command("train-adapter")
+def train_adapter(
+    role: Annotated[
+        Literal["generator", "evaluator", "both", "verdict-only"],
+        typer.Option(
+            help="What is learned: answers, verdicts, both, or (a control) only the choice "
+            "between the verdict words."
+        ),
+    ],
+    data: Annotated[list[str], typer.Option(help=f"{SOURCES}; may be repeated.")],
+    out: Annotated[Path, typer.Option(help="Folder of the adapter; an unfinished one goes on.")],
+    model: Annotated[str, typer.Option(help="As for lab run.")] = DEFAULT_MODEL,
+    n: Annotated[
+        int | None, typer.Option("--n", "-n", help="Questions per source; all if not given.")
+    ] = None,
+    unanswerable: Annotated[
+        float | None,
+        typer.Option(help="Largest share of questions without an answer. [default: 0.2]"),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Of first weights, order and wrong candidates. [default: 0]"),
+    ] = None,
+    layout: Annotated[
+        Literal["instruction_first", "context_first"] | None,
+        typer.Option(help="What the prompts begin with. [default: context_first]"),
+    ] = None,
+    format: Annotated[
+        Literal["auto", "chat", "plain"] | None,
+        typer.Option(help="Chat markup or plain text. [default: auto]"),
+    ] = None,
+    verdict_words: Annotated[
+        str | None,
+        typer.Option(help="The words that accept and reject, with a comma. [default: Yes,No]"),
+    ] = None,
+    rank: Annotated[int | None, typer.Option(help="Rank of LoRA. [default: 8]")] = None,
+    alpha: Annotated[
+        int | None, typer.Option(help="Updates are scaled by alpha / rank. [default: 16]")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="The highest one. [default: 0.002]")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="How often each question is seen. [default: 1]")
+    ] = None,
+    questions_per_bundle: Annotated[
+        int | None, typer.Option(help="Questions on a passage that run together. [default: 4]")
+    ] = None,
+    bundles_per_step: Annotated[
+        int | None, typer.Option(help="Bundles per step of the optimizer. [default: 2]")
+    ] = None,
+    wrong_per_question: Annotated[
+        int | None, typer.Option(help="Most wrong candidates beside the right one. [default: 3]")
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(help="Longer prompts than half of it are left out. [default: 1400]"),
+    ] = None,
+    dev_questions: Annotated[
+        int | None,
+        typer.Option(help="Kept out of training, for the learning curves. [default: 120]"),
+    ] = None,
+    precision: Annotated[
+        Literal["bfloat16", "float32"] | None,
+        typer.Option(help="Of all but the adapter itself. [default: bfloat16]"),
+    ] = None,
+) -> None:
+    """Train a LoRA adapter for a role, to be used with lab run --adapter."""
+    # All parameters but the folder are fields of the recipe, which holds the defaults.
+    options = {**locals(), "data": tuple(data), "verdict_words": _words(verdict_words)}
+    del options["out"]
+    with _plain_errors(STOPPED_TRAINING), _messages():
+        from lab.cli.train import train
+
+        train(out, options)
 
 
 @app.command()

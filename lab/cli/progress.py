@@ -17,12 +17,15 @@ Progress = Callable[[int, int, str], None]
 
 
 @contextmanager
-def show_progress() -> Iterator[Progress]:
-    """A function for `lab.studies.study.run_study` to tell; it writes to standard error."""
+def show_progress(unit: str = "example") -> Iterator[Progress]:
+    """A function for a study or a training to tell how far it is; it writes to standard error.
+
+    ``unit`` is what is counted, in the singular.
+    """
     if not sys.stderr.isatty():
-        yield _Lines()
+        yield _Lines(unit)
         return
-    bar = _Bar()
+    bar = _Bar(unit)
     try:
         yield bar
     finally:
@@ -30,14 +33,15 @@ def show_progress() -> Iterator[Progress]:
 
 
 class _Bar:
-    """A tqdm bar that appears with the first example, below the messages before it."""
+    """A tqdm bar that appears with the first call, below the messages before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
         self._bar: tqdm[Any] | None = None
 
     def __call__(self, done: int, total: int, name: str) -> None:
         if self._bar is None:
-            self._bar = tqdm(total=total, initial=done, unit="example", dynamic_ncols=True)
+            self._bar = tqdm(total=total, initial=done, unit=self._unit, dynamic_ncols=True)
         self._bar.set_description_str(_printable(name) or "done", refresh=False)
         self._bar.update(done - self._bar.n)
         self._bar.refresh()
@@ -49,9 +53,10 @@ class _Bar:
 
 
 class _Lines:
-    """Sparse lines with the time left, judged by the examples run so far."""
+    """Sparse lines with the time left, judged by what was done so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
         self._begun: tuple[float, int] | None = None
         self._last = 0.0
 
@@ -68,7 +73,7 @@ class _Lines:
         if before < done < total:
             seconds = (now - since) / (done - before) * (total - done)
             left = f", about {_duration(seconds)} left"
-        print(f"lab: {done} of {total} examples{left}.", file=sys.stderr, flush=True)
+        print(f"lab: {done} of {total} {self._unit}s{left}.", file=sys.stderr, flush=True)
 
 
 def _duration(seconds: float) -> str:

@@ -111,9 +111,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise LabError(f"{path} is not readable JSON ({error}).") from error
+        raise LabError(
+            f"{path} is not readable JSON ({error}): copy or train the adapter again."
+        ) from error
     if not isinstance(data, dict):
-        raise LabError(f"{path} does not hold a JSON object.")
+        raise LabError(f"{path} does not hold a JSON object: copy or train the adapter again.")
     return data
 
 
@@ -148,8 +150,8 @@ def merge_adapter(model: PreTrainedModel, adapter: Adapter) -> PreTrainedModel:
         merged: PreTrainedModel = wrapped.merge_and_unload(safe_merge=True)
     except SafetensorError as error:
         raise LabError(
-            f"{adapter.folder / _WEIGHTS} is broken or cut off ({reason(error)}) Copy or train it "
-            "again."
+            f"{adapter.folder / _WEIGHTS} is broken or cut off ({reason(error)}) Copy or "
+            "train the adapter again."
         ) from error
     except (ValueError, LookupError, RuntimeError, OSError, TypeError) as error:
         raise LabError(

@@ -7,6 +7,9 @@ from lab.roles import CONTROLS
 RUNGS = ("own", "gold", "same_type", "same_passage", "other_passage", "closed_book", "empty")
 """The candidate ladder: the model's own answer, the gold one, and wrong ones from hard to easy."""
 
+FIXED_WRONG = ("same_type", "same_passage", "other_passage")
+"""Where models are compared, the wrong candidate is the first of these: it depends on no model."""
+
 JUDGED_CONTROLS = tuple(name for name, c in CONTROLS.items() if c.role.startswith("evaluator"))
 """Controls that end in a verdict."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lab.engine.adapters import SHIPPED
 from lab.errors import LabError
@@ -13,18 +13,17 @@ from lab.instruments.summaries.transfer import BASE as BASE
 from lab.instruments.summaries.transfer import Run, trained_name
 from lab.studies.recipe import PROMPTING, Recipe
 from lab.studies.store import is_study, read_json, read_study
-from lab.studies.study import Progress, run_study
+
+if TYPE_CHECKING:
+    from lab.studies.study import Progress
 
 BESIDE = "beside"
 """The folder inside a study's folder that holds the runs beside it."""
 
-Telling = Callable[[str], Progress | None]
-"""Gives a progress function for a run, by its name."""
-
 
 def run_beside(
-    recipe: Recipe, folder: str | Path, adapters: Iterable[str], progress: Telling | None = None
-) -> list[Run]:
+    recipe: Recipe, folder: str | Path, adapters: Iterable[str], progress: Progress | None = None
+) -> None:
     """Run the recipe on other versions of its model, into ``folder/beside``; resumable.
 
     Nothing is patched and no controls are run: these runs are there to compare answers, verdicts
@@ -34,11 +33,13 @@ def run_beside(
         recipe: that of the study.
         folder: of the study, which must have been begun (its prompts are taken from there).
         adapters: ``base`` for the model alone, names as in `lab.load_lens`, or folders.
-        progress: tells for each run where to report to.
+        progress: told before each example of each run.
 
     Raises:
         LabError: as `run_study` does, or two adapters share a name.
     """
+    from lab.studies.study import run_study  # which loads torch: reading runs needs none
+
     folder = Path(folder)
     prompting = read_json(folder / "provenance.json").get("prompting") or {}
     missing = [name for name in PROMPTING if name not in prompting]
@@ -56,8 +57,7 @@ def run_beside(
         places[name] = adapter
     for name, adapter in places.items():
         chosen = replace(light, adapter=None if adapter == BASE else adapter)
-        run_study(chosen, folder / BESIDE / name, progress=progress(name) if progress else None)
-    return read_runs(folder)
+        run_study(chosen, folder / BESIDE / name, progress=progress)
 
 
 def run_name(adapter: str) -> str:

@@ -35,7 +35,7 @@ PROMPTING: dict[str, Any] = {
 }
 """How prompts are written where neither the recipe nor the model's adapter says so."""
 
-COUNTED = ("patching", "reading", "controls")
+COUNTED = ("patching", "reading", "controls", "schemes")
 """What may be measured for some of the examples only; the rest always is."""
 
 
@@ -60,6 +60,7 @@ class Recipe:
         adapter: what is merged into the model, see `lab.load_lens`; None for nothing.
         reading: for how many examples of each source attention is measured; None for all.
         controls: for how many the verdicts under control prompts are; None for all.
+        schemes: for how many the judge is tried out of its scheme, see `lab.instruments.schemes`.
     """
 
     model: str
@@ -77,6 +78,7 @@ class Recipe:
     adapter: str | None = None
     reading: int | None = None
     controls: int | None = None
+    schemes: int | None = 0
 
     def __post_init__(self) -> None:
         if not self.data:

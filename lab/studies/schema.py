@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lab.instruments.names import CONTRASTS, DIRECTIONS, JUDGED_CONTROLS, READING_ROLES, RUNGS
+from lab.instruments.schemes import SCHEMES
 from lab.roles import MARKS, SPANS
 
 SHOWN_ROLES = READING_ROLES[:2]
@@ -25,6 +26,8 @@ LABELS: dict[str, tuple[str, ...]] = {
     "run": ("a", "b"),
     "direction": DIRECTIONS,
     "site": ("mlp", "resid"),
+    "scheme": tuple(SCHEMES),
+    "pair": ("right", "wrong"),
 }
 """Dimensions with names for their positions. ``example``, ``layer``, ``head`` and ``token`` have
 their sizes from the study."""
@@ -65,6 +68,9 @@ VARIABLES: dict[str, Variable] = {
     "label_mass": Variable(("rung",), "f4", "P(accept) + P(reject) at the decision"),
     "control_log_odds": Variable(("control",), "f4", "log-odds of the own answer under a control"),
     "control_label_mass": Variable(("control",), "f4", "P(accept) + P(reject) under a control"),
+    "scheme_log_odds": Variable(
+        ("scheme", "pair"), "f4", "log-odds of a right and a wrong candidate in other schemes"
+    ),
     # Reading
     "mass": Variable(("role", *_HEADS, "span"), "f4", "attention of the decision on each span"),
     "norm_mass": Variable(("role", *_HEADS, "span"), "f4", "the same, norm-weighted"),
@@ -110,6 +116,7 @@ _READ = (
 
 OPTIONAL: dict[str, tuple[str, ...]] = {
     "controls": tuple(name for name in VARIABLES if name.startswith("control_")),
+    "schemes": ("scheme_log_odds",),
     "reading": _READ,
     "patching": tuple(name for name in VARIABLES if name.startswith("patch_")),
 }

@@ -17,6 +17,7 @@ from lab.instruments.case import Case
 from lab.instruments.names import CONTRASTS, JUDGED_CONTROLS, READING_ROLES, RUNGS
 from lab.instruments.patching import contrasts, measure_patching
 from lab.instruments.reading import Reading, measure_reading, quantised
+from lab.instruments.schemes import SCHEMES, measure_schemes
 from lab.roles import MARKS, SPANS
 from lab.studies.plan import Plan, Planned, make_plan
 from lab.studies.provenance import continued, now, provenance
@@ -147,6 +148,8 @@ def measure(case: Case, item: Planned) -> dict[str, Any]:
         prompts = [case.prompt(role, behaviour.answer_raw) for role in READING_ROLES]
         readings = [measure_reading(case, prompt) for prompt in prompts]
         values |= {**_read(readings), **_shown(readings[: len(SHOWN_ROLES)])}
+    if "schemes" in item.measured:
+        values["scheme_log_odds"] = _schemes(case)
     if "patching" in item.measured:
         values |= _patched(case, behaviour)
     return values
@@ -194,6 +197,12 @@ def _controlled(b: Behaviour) -> dict[str, Any]:
             {k: v.label_mass for k, v in b.controls.items()}, JUDGED_CONTROLS
         ),
     }
+
+
+def _schemes(case: Case) -> np.ndarray:
+    found = measure_schemes(case)
+    missing = (np.nan, np.nan)
+    return np.array([found.get(name, missing) for name in SCHEMES], dtype=np.float32)
 
 
 def _read(readings: list[Reading]) -> dict[str, Any]:

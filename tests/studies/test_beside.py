@@ -11,7 +11,8 @@ from tiny_adapter import save_adapter
 from tiny_folders import question, write_questions
 
 from lab.errors import LabError
-from lab.instruments.summaries.transfer import matrix
+from lab.instruments.summaries.schemes import out_of_scheme
+from lab.instruments.summaries.transfer import Run, matrix
 from lab.studies.beside import read_runs, run_beside
 from lab.studies.recipe import Recipe
 from lab.studies.schema import OPTIONAL
@@ -119,3 +120,34 @@ def test_two_runs_must_not_share_a_name(study: tuple[Recipe, Path], tmp_path: Pa
 def test_counts_below_zero_are_refused() -> None:
     with pytest.raises(LabError, match="reading is -1"):
         Recipe("m", ("builtin",), reading=-1)
+
+
+def test_the_judge_is_tried_out_of_its_scheme_on_the_same_questions(
+    study: tuple[Recipe, Path], tmp_path: Path
+) -> None:
+    recipe = replace(study[0], schemes=2, reading=0, controls=0)
+    run_study(recipe, tmp_path / "out")
+    dataset, _ = read_study(tmp_path / "out")
+    odds = dataset["scheme_log_odds"]
+    assert np.isfinite(odds.values[:2]).all()
+    assert np.isnan(odds.values[2]).all(), "only so many as the recipe says"
+    usual, ladder = odds.sel(scheme="usual", pair="right"), dataset["log_odds"].sel(rung="gold")
+    np.testing.assert_allclose(usual.values[:2], ladder.values[:2], atol=1e-4)
+    words = odds.sel(scheme="correct_incorrect").values[:2]
+    assert not np.allclose(words, odds.sel(scheme="usual").values[:2])
+
+
+def test_the_drop_out_of_scheme_is_paired(study: tuple[Recipe, Path], tmp_path: Path) -> None:
+    dataset, _ = read_study(study[1])
+    odds = dataset["scheme_log_odds"].copy()
+    odds.loc[{"scheme": "usual"}] = [[2.0, -2.0]] * 3
+    odds.loc[{"scheme": "plain"}] = [[-1.0, -2.0], [1.0, 2.0], [1.0, 2.0]]
+    table = out_of_scheme([Run("both", dataset.assign(scheme_log_odds=odds))])
+    plain = table[(table["scheme"] == "plain") & (table["metric"] == "balanced_accuracy")].iloc[0]
+    assert plain["value"] == pytest.approx(0.5)
+    assert plain["drop"] == pytest.approx(0.5)
+    auroc = table[(table["scheme"] == "plain") & (table["metric"] == "auroc")].iloc[0]
+    # Of the nine pairs of a right (-1, 1, 1) and a wrong (-2, 2, 2) candidate three are in order.
+    assert auroc["value"] == pytest.approx(3 / 9)
+    assert auroc["n"] == 3
+    assert "true_false" not in set(table["scheme"]), "what was not measured has no row"

@@ -22,5 +22,7 @@ def save_adapter(model: Path, folder: Path, seed: int = 0, **recipe: Any) -> Pat
             torch.nn.init.normal_(parameter, std=0.3)
     wrapped.save_pretrained(str(folder), save_embedding_layers=False)
     if recipe:
-        (folder / "rolelens.json").write_text(json.dumps({"recipe": {"seed": seed, **recipe}}), encoding="utf-8")
+        (folder / "rolelens.json").write_text(
+            json.dumps({"recipe": {"seed": seed, **recipe}}), encoding="utf-8"
+        )
     return folder

@@ -20,6 +20,7 @@ import xarray as xr
 
 from lab.errors import LabError
 from lab.instruments import statistics as S
+from lab.instruments.names import FIXED_WRONG
 from lab.instruments.statistics.paired import (
     Draws,
     auroc_draws,
@@ -41,9 +42,6 @@ TRANSFER_METRICS = (
 candidate for each answerable question: ``tpr`` and ``tnr`` are the shares of right candidates
 accepted and of wrong ones rejected, ``brier`` and ``ece`` take the logistic function of the
 log-odds as the probability that the candidate is right."""
-
-FIXED_WRONG = ("same_type", "same_passage", "other_passage")
-"""The wrong candidate is the first of these that exists: it depends on no model."""
 
 BASE = "base"
 """What the model without any training of ours is called."""

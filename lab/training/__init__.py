@@ -1,0 +1,1 @@
+"""How a role is trained: LoRA adapters, from targets in the lab's own prompts."""

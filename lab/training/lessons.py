@@ -1,0 +1,244 @@
+"""Lessons: the questions that are learned from, their right and wrong candidates, and bundles."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import PurePath
+
+from lab.data import Example, hard_wrongs, is_wrong, load_examples
+from lab.errors import LabError
+from lab.roles import REFUSAL, Prompter
+from lab.training.bundles import Bundle, bundle
+from lab.training.recipe import TrainedRole, TrainingRecipe
+from lab.training.rows import right_answer, rows
+
+log = logging.getLogger("lab")
+
+HARD_WRONGS = 8
+"""Most same-passage wrong answers from which those that are shown are drawn."""
+
+CLOSED_BOOK_SHARE = 0.25
+"""For this share of the questions one wrong candidate is an answer given without the passage."""
+
+CLOSED_BOOK_WORDS = 12
+"""Longer answers without the passage are not shown: their length alone would give them away."""
+
+TARGET_TOKENS = 64
+"""Room for what is said after the longest prompt."""
+
+ClosedBook = Callable[[Sequence[Example]], Mapping[str, str]]
+"""Answers without the passages, by example id."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lesson:
+    """One question with what is taught about it."""
+
+    example: Example
+    wrong: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lessons:
+    """All questions of a training recipe.
+
+    Attributes:
+        train, dev: lessons, grouped by their passages; no passage is in both.
+        notes: what was left out, as sentences.
+        sources: for each source what was used of it, for the model card.
+    """
+
+    train: tuple[tuple[Lesson, ...], ...]
+    dev: tuple[tuple[Lesson, ...], ...]
+    notes: tuple[str, ...]
+    sources: Mapping[str, Mapping[str, object]]
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that is taught."""
+        texts = (
+            repr((lesson.example, lesson.wrong))
+            for groups in (self.train, self.dev)
+            for group in groups
+            for lesson in group
+        )
+        return hashlib.sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_lessons(recipe: TrainingRecipe, closed_book: ClosedBook | None = None) -> Lessons:
+    """The lessons of a recipe; the same for the same recipe but its role.
+
+    Args:
+        recipe: which sources, how many questions, which seed.
+        closed_book: gives answers without the passages; None leaves such candidates out.
+
+    Raises:
+        LabError: a source cannot be read, or nothing is left to learn.
+    """
+    groups: list[tuple[str, list[Example]]] = []
+    homes: dict[str, str] = {}
+    notes: list[str] = []
+    sources: dict[str, dict[str, object]] = {}
+    for spec in recipe.data:
+        read = load_examples(spec, n=recipe.n, seed=recipe.seed)
+        notes += [f"{spec}: {line}" for line in read.skipped]
+        chosen = _thinned(read.items, recipe.unanswerable)
+        sources[spec] = {
+            "questions": len(chosen),
+            "articles": sorted({e.meta["title"] for e in chosen if e.meta.get("title")}),
+        }
+        found: dict[str, list[Example]] = defaultdict(list)
+        for example in chosen:
+            found[example.cluster or example.id].append(example)
+        # Passages that a second source holds too go where those of the first one go.
+        home = without_folders(spec)
+        groups += [(f"{homes.setdefault(key, home)}/{key}", g) for key, g in found.items()]
+    total = sum(len(items) for _, items in groups)
+    if not total:
+        raise LabError("There is nothing to learn: no source holds a question.")
+    # Passages go to the dev part by a hash, whatever else is learned from.
+    share = recipe.dev_questions / total
+    parts: dict[bool, list[list[Example]]] = {True: [], False: []}
+    for key, items in groups:
+        parts[_draw(f"dev/{key}").random() < share].append(items)
+    if not parts[False]:
+        raise LabError(
+            f"All {total} questions are held out for the learning curves: give more questions, or "
+            "fewer dev_questions."
+        )
+    asked = [e for items in (*parts[False], *parts[True]) for e in items if _shown(e, recipe.seed)]
+    answers = closed_book(asked) if closed_book is not None else {}
+    train, dev = (
+        tuple(_lessons(items, recipe, answers) for items in parts[which]) for which in (False, True)
+    )
+    return Lessons(train, dev, tuple(notes), sources)
+
+
+def without_folders(spec: str) -> str:
+    """The name of a source with its file's name alone: the same wherever the file lies."""
+    kind, colon, rest = spec.partition(":")
+    path, mark, titles = rest.partition("#")
+    is_file = kind != "world" and path != "hub" and not path.startswith("hub/")
+    return f"{kind}{colon}{PurePath(path).name if is_file else path}{mark}{titles}"
+
+
+def _thinned(examples: Sequence[Example], most: float) -> list[Example]:
+    """The examples with so many unanswerable ones left out that their share is at most ``most``."""
+    without = [e.id for e in examples if not e.answerable]
+    if most >= 1:
+        return list(examples)
+    allowed = int(most / (1 - most) * (len(examples) - len(without)))
+    kept = set(sorted(without, key=lambda name: _draw(f"thin/{name}").random())[:allowed])
+    return [e for e in examples if e.answerable or e.id in kept]
+
+
+def _shown(example: Example, seed: int) -> bool:
+    return _draw(f"closed/{seed}/{example.id}").random() < CLOSED_BOOK_SHARE
+
+
+def _lessons(
+    items: Sequence[Example], recipe: TrainingRecipe, answers: Mapping[str, str]
+) -> tuple[Lesson, ...]:
+    return tuple(Lesson(item, _wrongs(item, items, recipe, answers)) for item in items)
+
+
+def _wrongs(
+    example: Example,
+    siblings: Sequence[Example],
+    recipe: TrainingRecipe,
+    answers: Mapping[str, str],
+) -> tuple[str, ...]:
+    """The candidates to reject: mostly answers of the same type from the same passage."""
+    draw = _draw(f"wrong/{recipe.seed}/{example.id}")
+    hard = list(islice(hard_wrongs(example, siblings), HARD_WRONGS))
+    first, rest = hard[:1], hard[1:]
+    draw.shuffle(rest)
+    pool = first + rest
+    guess = answers.get(example.id, "")
+    if guess and len(guess.split()) <= CLOSED_BOOK_WORDS and is_wrong(example, guess):
+        pool.insert(1, guess)
+    if example.answerable and draw.random() < 0.2:
+        pool.insert(1, REFUSAL)
+    written = {text.casefold(): text for text in reversed(pool)}
+    ordered = dict.fromkeys(written[text.casefold()] for text in pool)
+    return tuple(ordered)[: recipe.wrong_per_question]
+
+
+def _draw(label: str) -> random.Random:
+    return random.Random(hashlib.sha256(label.encode("utf-8", "surrogatepass")).digest())
+
+
+def plan(groups: Sequence[Sequence[Lesson]], recipe: TrainingRecipe) -> list[tuple[Lesson, ...]]:
+    """The lessons of every bundle of a training, in an order drawn from the seed.
+
+    Groups are cut by questions alone, never by what a role makes of them, so that all roles learn
+    from the same questions in the same order.
+    """
+    planned: list[tuple[Lesson, ...]] = []
+    for epoch in range(recipe.epochs):
+        draw = _draw(f"epoch/{recipe.seed}/{epoch}")
+        cut = [part for group in groups for part in _cut(group, recipe.questions_per_bundle, draw)]
+        draw.shuffle(cut)
+        planned += cut
+    return planned
+
+
+def _cut(group: Sequence[Lesson], size: int, draw: random.Random) -> list[tuple[Lesson, ...]]:
+    """A group in parts of about equal size, so that none is left with a single question."""
+    order = list(group)
+    draw.shuffle(order)
+    count = -(-len(order) // size)
+    return [tuple(order[i::count]) for i in range(count)]
+
+
+def lesson_bundle(lessons: Sequence[Lesson], prompter: Prompter, role: TrainedRole) -> Bundle:
+    """What some lessons on the same passages teach a role, as one bundle."""
+    return bundle(
+        [
+            row
+            for lesson in lessons
+            for row in rows(
+                prompter, lesson.example, role, right_answer(lesson.example), lesson.wrong
+            )
+        ]
+    )
+
+
+def fit(lessons: Lessons, recipe: TrainingRecipe, prompter: Prompter, window: int) -> Lessons:
+    """The lessons whose longest prompt leaves room in a bundle; notes say how many were left out.
+
+    What is too long is decided by the evaluator's prompt for all roles alike. ``window`` is the
+    longest sequence that the model was made for, in tokens.
+
+    Raises:
+        LabError: nothing is left to learn.
+    """
+    limit = min(recipe.max_tokens // 2, window - TARGET_TOKENS)
+    left_out = 0
+
+    def short(lesson: Lesson) -> bool:
+        nonlocal left_out
+        candidate = max((right_answer(lesson.example), *lesson.wrong), key=len)
+        fits = len(prompter.render(lesson.example, "evaluator", candidate)) <= limit
+        left_out += not fits
+        return fits
+
+    parts = []
+    for groups in (lessons.train, lessons.dev):
+        kept = (tuple(filter(short, group)) for group in groups)
+        parts.append(tuple(group for group in kept if group))
+    if not parts[0]:
+        raise LabError(
+            f"No question fits {limit} tokens, which is half of max_tokens or what the model's "
+            "window leaves: allow more, or take other data."
+        )
+    notes = lessons.notes
+    if left_out:
+        notes = (*notes, f"{left_out} questions of more than {limit} tokens were left out.")
+    return replace(lessons, train=parts[0], dev=parts[1], notes=notes)

@@ -34,6 +34,12 @@ def decimal(x: float) -> str:
     return _signed(x, 2) if math.isfinite(x) else MISSING
 
 
+def signed(x: float, form: Format = decimal) -> str:
+    """A difference with its sign; none where it is rounded to zero."""
+    text = form(x)
+    return f"+{text}" if x > 0 and any(digit in text for digit in "123456789") else text
+
+
 def ratio(x: float) -> str:
     """A factor such as ``7.4 \u00d7``: two decimals below one, none above ten."""
     if not math.isfinite(x):

@@ -49,6 +49,14 @@ HIGHLIGHTS: dict[str, Tone] = {
 }
 """The roles as a background behind text, so that the text stays readable on them."""
 
+RUNS: dict[str, Tone] = {
+    "generator": ROLES["generator"],
+    "evaluator": ROLES["evaluator"],
+    "both": PAGE["more"],
+    "verdict-only": PAGE["less"],
+}
+"""Models by what was trained: a role's own colour, where it was one role."""
+
 SPANS: dict[str, Tone] = {
     "sink": Tone("#8d877c", "#6f6a61"),
     "template": Tone("#dcd7cc", "#3f3c36"),

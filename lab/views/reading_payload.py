@@ -48,14 +48,15 @@ def reader_payload(
     """Examples with their prompts and attention rows, as plain JSON data.
 
     Examples are taken in turn from every kind of question and outcome until ``max_examples`` or
-    ``max_bytes`` is reached; ``of`` says how many there are in all. Attention is quantised
-    (``error`` is the largest error) and sparse.
+    ``max_bytes`` is reached; ``of`` says how many there are in all, ``read`` for how many of these
+    attention was measured. Attention is quantised (``error`` is the largest error) and sparse.
     """
     dataset = _complete(dataset)
     vocabulary = Vocabulary()
     chosen: list[tuple[int, dict[str, Any], list[list[int]]]] = []
     size = 0
-    for index in _spread(dataset) if "attention" in dataset else ():
+    read = _read(dataset)
+    for index in _spread(dataset, read):
         record, ids = _example(dataset.isel(example=index), vocabulary)
         size += sum(len(text) for side in record["roles"].values() for text in side.values())
         size += sum(6 * len(side) for side in ids)
@@ -68,6 +69,7 @@ def reader_payload(
             record["roles"][role]["tokens"] = base64_text(np.array(numbers, dtype=kind))
     return {
         "of": int(dataset.sizes["example"]),
+        "read": int(read.sum()),
         "error": QUANTISATION_ERROR,
         "width": kind.itemsize,
         "vocab": list(vocabulary.texts),
@@ -122,12 +124,21 @@ def _complete(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.assign({name: value for name, value in empty.items() if name not in dataset})
 
 
-def _spread(dataset: xr.Dataset) -> Iterator[int]:
-    """Example indices, taken in turn from each family and outcome, in the order of the data."""
+def _read(dataset: xr.Dataset) -> NDArray[np.bool_]:
+    """Which examples have their tokens, and so attention, in both roles."""
+    if "attention" not in dataset:
+        return np.zeros(dataset.sizes["example"], dtype=bool)
+    tokens = dataset["tokens"].sel(role2=list(READER_ROLES)).transpose("example", "role2").values
+    return np.array([all(json.loads(text or "[]") for text in row) for row in tokens], dtype=bool)
+
+
+def _spread(dataset: xr.Dataset, read: NDArray[np.bool_]) -> Iterator[int]:
+    """Indices of the read ones, in turn from each family and outcome, in the order of the data."""
     groups: dict[tuple[str, bool, float], deque[int]] = defaultdict(deque)
     answered, judged = dataset["f1"].values >= 0.5, np.nan_to_num(judged_right(dataset), nan=-1)
     for i, family in enumerate(dataset["family"].values):
-        groups[str(family), bool(answered[i]), float(judged[i])].append(i)
+        if read[i]:
+            groups[str(family), bool(answered[i]), float(judged[i])].append(i)
     while groups:
         for key in list(groups):
             yield groups[key].popleft()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,8 +19,9 @@ from lab.errors import LabError
 from lab.instruments.summaries import behaviour as B
 from lab.instruments.summaries import headline, tabulate
 from lab.instruments.summaries import tables as T
+from lab.instruments.summaries.transfer import Run
 from lab.views import palette
-from lab.views.content import behaviour, front, made, patching, reading
+from lab.views.content import behaviour, front, made, patching, reading, transfer
 from lab.views.packing import script_json
 from lab.views.reading_payload import (
     MAX_BYTES,
@@ -57,12 +58,14 @@ class Page:
     excluded: list[tuple[str, str]]
     help: Mapping[str, tuple[str, ...]]
     sections: tuple[tuple[str, str], ...]
+    training: transfer.Section | None
 
 
 def write_report(
     dataset: xr.Dataset,
     provenance: Mapping[str, Any],
     path: str | os.PathLike[str],
+    runs: Sequence[Run] = (),
     max_examples: int = MAX_EXAMPLES,
     max_bytes: int = MAX_BYTES,
 ) -> Path:
@@ -74,7 +77,7 @@ def write_report(
         LabError: when the folder does not exist or cannot be written to.
     """
     target = Path(path)
-    html = render_report(dataset, provenance, max_examples, max_bytes)
+    html = render_report(dataset, provenance, runs, max_examples, max_bytes)
     try:
         _replace(target, html)
     except OSError as error:
@@ -88,21 +91,26 @@ def write_report(
 def render_report(
     dataset: xr.Dataset,
     provenance: Mapping[str, Any],
+    runs: Sequence[Run] = (),
     max_examples: int = MAX_EXAMPLES,
     max_bytes: int = MAX_BYTES,
 ) -> str:
     """The report as the text of one HTML page, from a study's arrays and its provenance alone.
 
+    ``runs`` are the study and other versions of its model on the same questions, the base first,
+    as `lab.studies.beside.read_runs` gives them: with two or more the page says what training
+    changes.
+
     The reader section holds at most ``max_examples`` examples and about ``max_bytes`` bytes,
     chosen in turn from every kind of question and outcome; the page says how many.
 
     Raises:
-        LabError: when the study holds no example.
+        LabError: when the study holds no example, or the runs have none in common.
     """
     if not dataset.sizes.get("example"):
         raise LabError("This study holds no example, so there is nothing to report: run it first.")
     shown = without_absent_spans(dataset)
-    page, data = _content(shown, provenance, max_examples, max_bytes)
+    page, data = _content(shown, provenance, runs, max_examples, max_bytes)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(STATIC), autoescape=True, undefined=jinja2.StrictUndefined
     )
@@ -125,12 +133,18 @@ def stylesheet() -> str:
 
 
 def _content(
-    dataset: xr.Dataset, provenance: Mapping[str, Any], max_examples: int, max_bytes: int
+    dataset: xr.Dataset,
+    provenance: Mapping[str, Any],
+    runs: Sequence[Run],
+    max_examples: int,
+    max_bytes: int,
 ) -> tuple[Page, dict[str, Any]]:
     tables = tabulate(dataset)
     opening = headline(dataset, provenance, tables)
     balanced = B.balanced(dataset, families=True)
     found = reading.Reading.of(dataset, tables)
+    trained = transfer.Training.of(runs)
+    before = transfer.untrained(trained, tables, balanced, provenance)
     reader = reader_payload(dataset, max_examples, max_bytes)
     n, clusters = dataset.sizes["example"], len(set(T.labels(dataset, "cluster")))
     data = _figure_data(dataset, found)
@@ -138,6 +152,7 @@ def _content(
         "ladder": behaviour.ladder_data(balanced),
         "controls": behaviour.controls_data(tables.controls),
         "patching": patching.patching_data(tables.head_effects, tables.layer_effects),
+        "transfer": transfer.transfer_data(trained),
         "reader": reader,
     }
     page = Page(
@@ -148,7 +163,7 @@ def _content(
         cards=front.cards(opening),
         sentences=opening.meaning,
         tables={
-            "behaviour": behaviour.behaviour_table(tables.agreement, balanced),
+            "behaviour": behaviour.behaviour_table(tables.agreement, balanced, before),
             "families": behaviour.family_table(tables.agreement, balanced),
             "ladder": behaviour.ladder_table(balanced, tables.label_mass),
             "controls": behaviour.controls_table(tables.controls),
@@ -174,7 +189,8 @@ def _content(
         templates=made.templates(provenance),
         excluded=made.excluded(provenance),
         help=HELP,
-        sections=SECTIONS,
+        sections=tuple(part for part in SECTIONS if trained or part[0] != "training"),
+        training=transfer.section(trained, provenance) if trained else None,
     )
     return page, data
 

@@ -187,6 +187,7 @@ SECTIONS: tuple[tuple[str, str], ...] = (
     ("layers", "Layers"),
     ("heads", "Heads"),
     ("patching", "Patching"),
+    ("training", "Training"),
     ("reading", "Reader"),
     ("limits", "Limits"),
     ("made", "How it was made"),
@@ -202,15 +203,23 @@ CAPTIONS: dict[str, str] = {
     "spans": "Mean over the heads of a layer and over all examples. Intervals are in the table.",
     "heads": "Each cell is one head: mean over all examples. Generator and evaluator share one "
     "scale; the difference has its own, symmetric about zero. q: p-value corrected over all heads.",
+    "training": "Dots: difference from the reference, paired by question; bars: 95 % intervals; "
+    "dashed line: no difference. One scale for all. n: questions. For the Brier score and the "
+    "calibration error, left of the line is better.",
+    "curves": "Measured during the training of the model of this report, on questions that it was "
+    "not trained on, from the first to the last step. All values lie between 0 and 1; the line in "
+    "the middle is .5.",
     "patching": "Mean R over the examples used; bands are 95 % intervals. Patches act at the last "
     "token of the prompt only.",
 }
 
 HELP: dict[str, tuple[str, ...]] = {
     "behaviour": (
-        "Small print: 95 % interval and number of examples. The three columns after the model's "
+        "Small print: 95 % interval and number of examples. The columns of numbers on the right "
         "say what a judge would get that never looks at anything: one that accepts all, one that "
-        "rejects all, and the better of the two.",
+        "rejects all, and the better of the two. Where the model was trained, a column holds the "
+        "untrained one, and below each of its numbers, where the same candidates were judged, what "
+        "training changes, paired by question (▲ or ▼: the interval excludes 0).",
         "If 80 of 100 answers are wrong, always rejecting agrees with the truth 80 times. So "
         "evaluation accuracy must be compared with those columns, and the fair test comes first: "
         "there each question has one right and one wrong candidate, so no lean can help. The wrong "
@@ -249,6 +258,29 @@ HELP: dict[str, tuple[str, ...]] = {
         "corrected over all heads (Benjamini-Hochberg): .05 means that one in twenty of the heads "
         "listed up to there may be chance.",
     ),
+    "training": (
+        "In each cell: the value with its 95 % interval; below it the difference from the "
+        "reference with its own interval. ▲ or ▼: that interval excludes 0; not set "
+        "for fewer than ten questions, whose intervals are too narrow. With many cells some will "
+        "do so by chance: one in twenty where nothing changed.",
+        "Both models answer and judge the same questions, so that differences are taken within "
+        "each question. Their intervals are often narrower than the two values' own suggest. They "
+        "say how far other questions could change the result, not how far another training could: "
+        "that is the range over training seeds.",
+        "Answers right, own answers accepted and over-acceptance (accepted minus right) are over "
+        "the model's own answers, which training changes. All other measures are over one right "
+        "and one wrong candidate for each question that has an answer; the wrong one depends on no "
+        "model.",
+        "A judge may change because it tells candidates apart better or because it leans "
+        "elsewhere. AUROC sees the first only; TPR and TNR move against each other when only the "
+        "lean changes. Resampling overstates the calibration error where questions are few, so "
+        "that an interval may lie above its value.",
+        "Inside: the ratio is attention on the passage when answering over when judging, and its "
+        "change is a factor (1 is no change). The other columns are mean attention over all heads, "
+        "their changes percentage points. Heads: sign-flip test over examples, corrected over all "
+        "heads of a model and role (Benjamini-Hochberg); the ten largest are overstated, since "
+        "they are chosen by the same numbers.",
+    ),
     "patching": (
         "Two clean runs give two outcomes. Then the target run is repeated with one head's output "
         "at the last token (or one layer's) replaced by that of the source run. R = (patched − "
@@ -261,7 +293,62 @@ HELP: dict[str, tuple[str, ...]] = {
 }
 """The 'how to read this' texts."""
 
+RUNS: dict[str, str] = {
+    "base": "untrained",
+    "generator": "trained to answer",
+    "evaluator": "trained to judge",
+    "both": "trained on both",
+    "verdict-only": "trained on verdicts only",
+}
+"""What a model is called, by what was trained."""
+
+TRANSFER: dict[str, tuple[str, str, str]] = {
+    "ga": ("answers right", "F1 of .5 or more with a gold answer.", "answers right"),
+    "balanced_accuracy": (
+        "balanced accuracy",
+        "Of verdicts on the right and the wrong candidate; .5 is chance.",
+        "balanced accuracy",
+    ),
+    "auroc": ("AUROC", "Ranks right candidates above wrong ones, whatever its lean.", "AUROC"),
+    "acceptance": ("accepts its own", "Share of its own answers accepted.", "accepts its own"),
+    "over_acceptance": (
+        "over-acceptance",
+        "Share of its own answers accepted minus share right.",
+        "over-acceptance",
+    ),
+    "tpr": ("accepts right ones", "True positive rate (TPR).", "accepts right (TPR)"),
+    "tnr": ("rejects wrong ones", "True negative rate (TNR).", "rejects wrong (TNR)"),
+    "brier": ("Brier score", "Squared error of its probability.", "Brier score"),
+    "ece": ("calibration error", "Probability against share right (ECE).", "ECE"),
+}
+"""Measures of what training changes: (label, explanation, column header)."""
+
+INSIDE: dict[str, str] = {
+    "ratio": "passage, answering over judging",
+    "generator/context": "passage, answering",
+    "generator/evidence": "evidence, answering",
+    "evaluator/context": "passage, judging",
+    "evaluator/evidence": "evidence, judging",
+    "evaluator/candidate": "candidate, judging",
+    "evaluator/question": "question, judging",
+}
+"""Measures of attention that are compared between models."""
+
+CURVES: dict[str, str] = {
+    "answers_exact": "answers exactly right",
+    "auroc": "ranks right above wrong (AUROC)",
+    "right_above_wrong": "prefers the right one of two",
+    "accepted_right": "accepts right candidates",
+    "accepted_wrong": "accepts wrong candidates",
+}
+"""What the learning curves show: shares and areas from 0 to 1."""
+
 TEXTS: dict[str, str] = {
+    "claims": "From “Can LLMs Judge Better Than They Generate?” (arXiv 2606.28050). Seen or "
+    "opposite: the interval of the difference lies on one side of zero. “Not seen” with a "
+    "wide interval is no evidence of absence: these questions do not settle it.",
+    "inside": "Attention of the last token before the answer or the verdict, as in the sections "
+    "above, for each model.",
     "behaviour": "A judge that always says the same word can score high without reading. So every "
     "number stands beside what such a judge would get, and the fair test leaves a lean no room.",
     "ladder": "For each question it judges the gold answer and a ladder of others.",

@@ -197,6 +197,20 @@ def test_a_study_without_a_part_still_has_a_report(part, study):
     assert "What this cannot show" in html
 
 
+def test_a_study_that_read_only_some_examples_shows_those(study):
+    dataset, provenance = study
+    less = dataset.copy(deep=True)
+    unread = less["example"].values[4:]
+    for name in ("mass", "norm_mass", "mark_mass", "norm_mark_mass"):
+        less[name].loc[{"example": unread}] = np.nan
+    less["tokens"].loc[{"example": unread}] = ""
+    html = render_report(less, provenance)
+    assert [e["id"] for e in data_of(html)["reader"]["examples"]] == list(
+        less["example"].values[:4]
+    )
+    assert "Attention was measured on 4 of 12 examples; all of these are here" in words_of(html)
+
+
 def test_one_example_and_no_provenance_are_enough(study):
     dataset, _ = study
     assert "<h1>" in render_report(dataset.isel(example=[0]), {})

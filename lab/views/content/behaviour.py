@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import tables as T
-from lab.views.format import (
-    MISSING,
-    decimal,
-    q_value,
-)
-from lab.views.table import Cell, Row, Table, cell, table, words
+from lab.views.format import MISSING, decimal, interval, q_value, signed
+from lab.views.table import Cell, Row, Table, arrow, cell, table, words
 from lab.views.wording import CONTROLS, MEASURES, RETEST, RUNGS
 
 LADDER = ("gold", "other_passage", "closed_book", "same_passage", "same_type", "own", "empty")
@@ -28,17 +26,44 @@ BY_GROUP = ("ga_em", "ga", "ea", "delta", "acceptance", "tpr", "tnr", "auroc")
 _HALF, _ZERO = (0.5, 0.5, 0.5), (0.0, 0.0, 0.0)
 
 
-def behaviour_table(agreement: pd.DataFrame, balanced: pd.DataFrame) -> Table:
-    """All measures over all examples, next to judges that read nothing."""
+@dataclass(frozen=True, slots=True)
+class Untrained:
+    """The untrained model beside a trained one.
+
+    Attributes:
+        agreement, balanced: its tables.
+        gaps: paired differences, trained minus untrained, by part (``own``, ``fair``) and metric.
+    """
+
+    agreement: pd.DataFrame
+    balanced: pd.DataFrame
+    gaps: Mapping[tuple[str, str], Estimate]
+
+
+def behaviour_table(
+    agreement: pd.DataFrame, balanced: pd.DataFrame, before: Untrained | None = None
+) -> Table:
+    """All measures over all examples, next to judges that read nothing.
+
+    With ``before`` the untrained model stands beside the trained one.
+    """
     rows = [
         _group("Answering"),
-        *(_row(agreement, metric) for metric in ANSWERING),
+        *(_row(agreement, metric, before) for metric in ANSWERING),
         _group("The fair test: one right and one wrong answer to each question that has an answer"),
-        *(_retest_row(balanced, metric) for metric in RETEST),
+        *(_retest_row(balanced, metric, before) for metric in RETEST),
         _group("Judging its own answers"),
-        *(_row(agreement, metric) for metric in (*OWN, *OWN_MORE)),
+        *(_row(agreement, metric, before) for metric in (*OWN, *OWN_MORE)),
     ]
-    columns = ("", "this model", "always accept", "always reject", "majority", "what it says")
+    columns = (
+        "",
+        "this model",
+        *(("untrained, and change",) if before else ()),
+        "always accept",
+        "always reject",
+        "majority",
+        "what it says",
+    )
     return table("Accuracy of answers and of verdicts, over all examples", columns, rows)
 
 
@@ -162,18 +187,33 @@ def estimate_data(estimate: Estimate) -> dict[str, Any] | None:
     return {"value": round(estimate.value, 4), **ends, "n": estimate.n}
 
 
-def _row(agreement: pd.DataFrame, metric: str) -> Row:
+def _row(agreement: pd.DataFrame, metric: str, before: Untrained | None) -> Row:
     label, note, _ = MEASURES[metric]
     base = _baselines(metric, _find(agreement, "ga").value)
     cells = [Cell(MISSING if math.isnan(x) else decimal(x)) for x in base]
+    if before:
+        earlier = _find(before.agreement, metric)
+        cells = [_before(earlier, before.gaps.get(("own", metric))), *cells]
     return Row(label, (cell(_find(agreement, metric), decimal, True), *cells, words(note, "what")))
 
 
-def _retest_row(balanced: pd.DataFrame, metric: str) -> Row:
+def _before(earlier: Estimate, gap: Estimate | None) -> Cell:
+    """The untrained model's value, and below it the paired difference where there is one."""
+    shown = cell(earlier, decimal, True)
+    if gap is None or math.isnan(gap.value):
+        return shown
+    change = f"{arrow(gap)}{signed(gap.value)} {interval(gap, decimal)}".strip()
+    return replace(shown, more=(change,))
+
+
+def _retest_row(balanced: pd.DataFrame, metric: str, before: Untrained | None) -> Row:
     label, note = RETEST[metric]
     found = _find(balanced, metric, rung="hardest")
     base = {"accepts_right": (1.0, 0.0, math.nan), "accepts_wrong": (1.0, 0.0, math.nan)}
     cells = [Cell(MISSING if math.isnan(x) else decimal(x)) for x in base.get(metric, _HALF)]
+    if before:
+        earlier = _find(before.balanced, metric, rung="hardest")
+        cells = [_before(earlier, before.gaps.get(("fair", metric))), *cells]
     return Row(label, (cell(found, decimal, True), *cells, words(note, "what")))
 
 

@@ -70,7 +70,7 @@ def provenance_rows(
 
 def reader_lead(reader: Mapping[str, Any]) -> str:
     """How to use the reader, and which examples it holds."""
-    held, total = len(reader["examples"]), int(reader["of"])
+    held, read, total = len(reader["examples"]), int(reader["read"]), int(reader["of"])
     lead = (
         "Choose an example and a head. Colour shows how much of the decision's attention falls on "
         "each token, in both roles; it grows with the square root, so that faint marks stay "
@@ -78,6 +78,11 @@ def reader_lead(reader: Mapping[str, Any]) -> str:
     )
     if held == total:
         return f"{lead} All {count(total, 'example')} are here."
+    if held == read:
+        return (
+            f"{lead} Attention was measured on {read} of {count(total, 'example')}; all of these "
+            "are here."
+        )
     return (
         f"{lead} To keep this file small, {held} of {count(total, 'example')} are here, taken in "
         "turn from every kind of question and outcome, in the order of the data; all numbers above "

@@ -9,7 +9,7 @@ const NB = "\u00a0";
 
 /* --- words and numbers ------------------------------------------------------------------ */
 
-const known = (x) => x !== null && x !== undefined && !Number.isNaN(x);
+const known = (x) => x != null && !Number.isNaN(x);
 const minus = (text) => (Number(text) === 0 ? text.replace("-", "") : text.replace("-", "\u2212"));
 const fixed = (x, digits = 2) => (known(x) ? minus(x.toFixed(digits)) : "\u2013");
 function percent(x) {
@@ -21,6 +21,7 @@ const points = (x) => (known(x) ? minus((100 * x).toFixed(Math.abs(x) >= 0.0995 
 const times = (x) => (known(x) ? x.toFixed(x < 0.995 ? 2 : x < 9.95 ? 1 : 0) + NB + "\u00d7" : "\u2013");
 const chance = (q) => (q < 0.001 ? "q < .001" : "q = " + q.toFixed(3).replace(/^0/, ""));
 const range = (low, high, format) => (known(low) ? ` [${format(low)}, ${format(high)}]` : "");
+const largestAt = (values) => values.reduce((best, x, i) => (Math.abs(x) > Math.abs(values[best]) ? i : best), 0);
 const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 /* --- elements --------------------------------------------------------------------------- */
@@ -28,11 +29,11 @@ const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const maker = (create) => (tag, attributes = {}, ...children) => {
   const node = create(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
+    if (value == null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
+  node.append(...children.filter((child) => child != null));
   return node;
 };
 const h = maker((tag) => document.createElement(tag));
@@ -57,6 +58,7 @@ export function createStore(initial) {
   };
 }
 
+const readoutLine = () => h("p", { class: "rl-readout", role: "status", "aria-live": "polite" });
 const absent = (el, what) => void el.append(h("p", { class: "rl-note" }, what));
 
 /** Calls draw(width) now and whenever the element's width changes. */
@@ -124,6 +126,15 @@ function layerAxis(layers) {
   const middle = (layers * rowHeight(layers)) / 2;
   return s("g", { class: "rl-axis" }, ...labels,
     s("text", { transform: `translate(9 ${middle}) rotate(-90)`, "text-anchor": "middle" }, "layer"));
+}
+
+/** Shows say(layer) while the pointer is over a layer of a figure. */
+function hoverLayers(svg, { data: { layers }, tip }, say) {
+  svg.addEventListener("pointermove", (event) => {
+    const layer = layers - 1 - Math.floor((event.clientY - svg.getBoundingClientRect().top) / rowHeight(layers));
+    tip.show(event, layer >= 0 && layer < layers && say(layer));
+  });
+  svg.addEventListener("pointerleave", () => tip.hide());
 }
 
 const rect = (x, y, width, height, attributes) =>

@@ -107,12 +107,14 @@ function track(estimate, { domain: [from, to], guides, colour }) {
 }
 
 /* columns: {label, domain, guides, colour, ends}; rows: {label, note, n, cells}. */
-function dotRows(el, columns, rows, summary) {
+function dotRows(el, columns, rows, title) {
+  const said = (row) => columns.map((column, i) => `${column.label} ${fixed(row.cells[i]?.value)}`);
+  const summary = rows.map((row) => `${row.label}: ${said(row).join(", ")}`).join("; ");
   const head = h("div", { class: "rl-row rl-row-head", "aria-hidden": "true" }, h("div", {}),
     ...columns.map((column) => h("div", {}, h("b", {}, column.label),
       h("div", { class: "rl-ends" }, ...column.ends.map((end) => h("span", {}, end))))));
   const body = rows.map((row) => h("div", { class: "rl-row" },
     h("div", { class: "rl-row-label" }, h("b", {}, row.label), h("small", {}, `${row.note} n${NB}=${NB}${row.n}`)),
     ...columns.map((column, i) => h("div", { "data-label": column.label }, track(row.cells[i], column)))));
-  el.append(h("div", { class: "rl-rows", role: "img", "aria-label": summary, style: `--columns:${columns.length}` }, head, ...body));
+  el.append(h("div", { class: columns.length > 2 ? "rl-many" : null, role: "img", "aria-label": `${title}. ${summary}.`, style: `--columns:${columns.length}` }, head, ...body));
 }

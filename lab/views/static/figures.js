@@ -1,11 +1,10 @@
 function ladder(el, { data }) {
   if (!data.ladder.length) return absent(el, "No candidates were judged in this study.");
   const rows = data.ladder.map((r) => ({ ...r, cells: [r.auroc, r.accept] }));
-  const say = (r) => `${r.label}: AUROC ${r.auroc ? fixed(r.auroc.value) : "not defined"}, accepted ${fixed(r.accept.value)}`;
   dotRows(el, [
     { label: "told apart from the gold answer (AUROC)", domain: [0, 1], guides: [0.5], colour: "eva", ends: ["0", "chance", "1"] },
     { label: "share accepted", domain: [0, 1], guides: [], colour: "dim", ends: ["0", "", "1"] },
-  ], rows, "Candidate ladder. " + data.ladder.map(say).join("; ") + ".");
+  ], rows, "Candidate ladder");
 }
 
 function controls(el, { data }) {
@@ -13,11 +12,15 @@ function controls(el, { data }) {
   const ends = data.controls.flatMap((c) => (c.shift ? [c.shift.low, c.shift.high, c.shift.value] : [])).filter(known);
   const most = Math.max(1, Math.ceil(2 * Math.max(0, ...ends.map(Math.abs))) / 2);
   const rows = data.controls.map((c) => ({ ...c, cells: [c.flip, c.shift] }));
-  const say = (c) => `${c.label}: ${fixed(c.flip && c.flip.value)} of verdicts flip, log-odds shift ${fixed(c.shift && c.shift.value)}`;
   dotRows(el, [
     { label: "share of verdicts that flip", domain: [0, 1], guides: [], colour: "eva", ends: ["0", "", "1"] },
     { label: "shift of the verdict\u2019s log-odds", domain: [-most, most], guides: [0], colour: "dim", ends: [`\u2190 reject \u2212${most}`, "0", `+${most} accept \u2192`] },
-  ], rows, "Controls. " + data.controls.map(say).join("; ") + ".");
+  ], rows, "Controls");
+}
+
+function transfer(el, { data }) {
+  const { columns, rows, of } = data.transfer;
+  dotRows(el, columns, rows, "Differences from " + of);
 }
 
 /* --- where each role looks, layer by layer ------------------------------------------------- */
@@ -32,7 +35,7 @@ function normChoice(el, ctx) {
 }
 
 function spanMass(el, ctx) {
-  const { data, store, tip } = ctx;
+  const { data, store } = ctx;
   const { layers, spans } = data;
   if (!data.look.raw.generator.length) return absent(el, "This study measured no attention.");
   const row = rowHeight(layers);
@@ -71,14 +74,11 @@ function spanMass(el, ctx) {
       const svg = s("svg", { role: "img", width, height: height + 20, viewBox: `0 0 ${width} ${height + 20}`,
         "aria-label": describeLook(ctx, role) },
         layerAxis(layers), ...guides, ...(share ? bars(table, x) : lines(table, x)), s("g", { class: "rl-axis" }, ...labels));
-      svg.addEventListener("pointermove", (event) => {
-        const layer = layers - 1 - Math.floor((event.clientY - svg.getBoundingClientRect().top) / row);
-        if (layer < 0 || layer >= layers) return tip.hide();
+      hoverLayers(svg, ctx, (layer) => {
         const parts = spans.map((span, i) => [span.label, table[layer][i]]).filter(([, value]) => known(value))
           .sort((a, b) => b[1] - a[1]).map(([label, value]) => `${label} ${formatOf(norm)(value)}`);
-        tip.show(event, `Layer ${layer}, ${WHEN[role]}: ${parts.join(", ")}.`);
+        return `Layer ${layer}, ${WHEN[role]}: ${parts.join(", ")}.`;
       });
-      svg.addEventListener("pointerleave", () => tip.hide());
       picture.replaceChildren(svg);
     };
     panels.append(h("div", { class: "rl-panel" }, h("h4", { class: role }, role), picture));
@@ -90,7 +90,7 @@ function describeLook(ctx, role) {
   const norm = normOf(ctx);
   const i = ctx.data.spans.findIndex((span) => span.name === "context");
   const values = ctx.data.look[norm.name][role].map((row) => row[i]);
-  const top = values.reduce((best, value, layer) => (value > values[best] ? layer : best), 0);
+  const top = largestAt(values);
   const mean = values.reduce((sum, value) => sum + (value || 0), 0) / values.length;
   return `${role}, ${norm.label}, layer by layer: ${formatOf(norm)(mean)} on the passage on average, most in layer ${top} (${formatOf(norm)(values[top])}).`;
 }
@@ -128,7 +128,7 @@ function headMaps(el, ctx) {
   const limits = () => ({ both: Math.max(largest(maps().generator), largest(maps().evaluator)), difference: largest(maps().difference) });
   let limit = limits();
   const grid = h("div", { class: "rl-maps" });
-  const said = h("p", { class: "rl-readout", role: "status", "aria-live": "polite" });
+  const said = readoutLine();
   el.append(grid, said);
   const panels = [
     ["generator", "generator", "gen"], ["evaluator", "evaluator", "eva"],
@@ -163,7 +163,7 @@ function headMaps(el, ctx) {
 
 function summarise(ctx, name, title) {
   const values = ctx.data.maps[ctx.store.get("norm")][name];
-  const top = values.reduce((best, value, i) => (Math.abs(value) > Math.abs(values[best]) ? i : best), 0);
+  const top = largestAt(values);
   return `${title}: ${values.length} heads; the strongest is ${headWords(ctx, Math.floor(top / ctx.data.heads), top % ctx.data.heads)}`;
 }
 
@@ -186,7 +186,7 @@ function patching(el, ctx) {
   el.append(h("div", { class: "rl-controls" },
     choice("Contrast", contrasts.map((p) => [p.contrast, p.contrast_label]), pick, "contrast"), direction));
   const said = h("p", { class: "rl-note" });
-  const readout = h("p", { class: "rl-readout", role: "status", "aria-live": "polite" });
+  const readout = readoutLine();
   const map = h("div", { class: "rl-panel" }, h("h4", {}, "one head at a time"));
   const curves = h("div", { class: "rl-panel" }, h("h4", {}, "a whole layer at a time"));
   el.append(said, h("div", { class: "rl-two" }, map, curves), readout);
@@ -206,8 +206,7 @@ function patching(el, ctx) {
     return `Layer ${layer}, head ${head}: R = ${fixed(p.head.value[i])}${interval}${q}${flips}.`;
   };
   const strongest = () => {
-    const { value } = current().head;
-    const top = value.reduce((best, x, i) => (Math.abs(x) > Math.abs(value[best]) ? i : best), 0);
+    const top = largestAt(current().head.value);
     return "Strongest: " + words(Math.floor(top / heads), top % heads, true).replace("Layer", "layer");
   };
   const drawn = headMap(map, ctx, {
@@ -245,13 +244,10 @@ function patching(el, ctx) {
     const svg = s("svg", { role: "img", width, height: height + 36, viewBox: `0 0 ${width} ${height + 36}`,
       "aria-label": `Restoration by layer. ${half >= 0 ? `The residual stream carries half of the difference from layer ${half} on.` : "The residual stream never carries half of the difference."}` },
       layerAxis(layers), ...guides.map(([g]) => g), ...shapes, s("g", { class: "rl-axis" }, ...guides.map(([, t]) => t)));
-    svg.addEventListener("pointermove", (event) => {
-      const layer = layers - 1 - Math.floor((event.clientY - svg.getBoundingClientRect().top) / row);
-      if (layer < 0 || layer >= layers) return ctx.tip.hide();
+    hoverLayers(svg, ctx, (layer) => {
       const say = ([site, , label]) => `${label} R = ${fixed(p.layers[site].value[layer])}${range(p.layers[site].low[layer], p.layers[site].high[layer], fixed)}, first choice changes in ${percent(p.layers[site].flip[layer])}`;
-      ctx.tip.show(event, `Layer ${layer}: ${sites.map(say).join("; ")}.`);
+      return `Layer ${layer}: ${sites.map(say).join("; ")}.`;
     });
-    svg.addEventListener("pointerleave", () => ctx.tip.hide());
     picture.replaceChildren(svg);
   };
   const redraw = responsive(picture, drawCurves);

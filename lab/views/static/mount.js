@@ -1,6 +1,6 @@
 /* --- putting the views in place ---------------------------------------------------------------- */
 
-const VIEWS = { norm: normChoice, spans: spanMass, heads: headMaps, ladder, controls, patching, reader };
+const VIEWS = { norm: normChoice, spans: spanMass, heads: headMaps, ladder, controls, patching, transfer, reader };
 let mounted = 0;
 
 export function initialState(data) {

@@ -237,7 +237,7 @@ function reading(el, ctx) {
   let sides = null, texts = {}, shown = {}, chosen = null;
   const about = h("div", {});
   const legendLine = h("div", { class: "rl-legend rl-reader-legend" });
-  const readout = h("p", { class: "rl-readout", role: "status", "aria-live": "polite" });
+  const readout = readoutLine();
   const panels = Object.fromEntries(ROLES.map((role) => {
     const top = h("div", { class: "rl-side-head" });
     const text = h("div", { class: `rl-prompt r-${role}`, tabindex: "0", role: "group", "aria-label": `The prompt of the ${role}, token by token. Left and right arrow keys move along the tokens.` });

@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 report: $(STAMP)
-	@$(BIN)/lab run --data builtin --n $(N) --out $(OUT)
+	@$(BIN)/lab run --data builtin --n $(N) --adapter both --beside base --out $(OUT)
 	@$(BIN)/lab report $(OUT)
 
 test: $(STAMP)

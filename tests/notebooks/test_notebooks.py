@@ -12,11 +12,12 @@ from nbclient import NotebookClient
 
 from lab.engine.weights import DEFAULT, find_weights
 from lab.errors import LabError
+from lab.instruments.summaries.transfer import CLAIMS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 EXAMPLES = "3"
-"""Questions in the little study of the first notebook, which takes eight by itself."""
+"""Questions in the little study of each notebook, which takes eight by itself."""
 
 PLOTLY = "application/vnd.plotly.v1+json"
 
@@ -46,15 +47,13 @@ class TestAsStored:
                 assert len(cell.source.splitlines()) <= 30, f"{cell.id}: put it into the package"
 
 
-@pytest.fixture(scope="module")
-def first_look(tmp_path_factory) -> tuple[nbformat.NotebookNode, Path]:
-    """The first notebook, executed in a fresh kernel, and the folder that it ran in."""
+def executed(name: str, folder: Path) -> tuple[nbformat.NotebookNode, Path]:
+    """A notebook, executed in a fresh kernel, and the folder that it ran in."""
     try:
         find_weights(DEFAULT)
     except LabError as error:
         pytest.skip(f"the default model cannot be had: {error}")
-    folder = tmp_path_factory.mktemp("first_look")
-    notebook = copy.deepcopy(read(NOTEBOOKS / "01_first_look.ipynb"))
+    notebook = copy.deepcopy(read(NOTEBOOKS / name))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_NOTEBOOK_N", EXAMPLES)
         patch.setenv("PYTHONPATH", str(NOTEBOOKS.parent))
@@ -63,6 +62,16 @@ def first_look(tmp_path_factory) -> tuple[nbformat.NotebookNode, Path]:
         )
         client.execute()
     return notebook, folder
+
+
+@pytest.fixture(scope="module")
+def first_look(tmp_path_factory) -> tuple[nbformat.NotebookNode, Path]:
+    return executed("01_first_look.ipynb", tmp_path_factory.mktemp("first_look"))
+
+
+@pytest.fixture(scope="module")
+def transfer(tmp_path_factory) -> tuple[nbformat.NotebookNode, Path]:
+    return executed("02_transfer.ipynb", tmp_path_factory.mktemp("transfer"))
 
 
 def outputs(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -116,3 +125,28 @@ class TestFirstLook:
         (link,) = [h for h in bundles(notebook, "text/html") if "report.html" in h]
         assert str(report.relative_to(folder)) in link
         assert report.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
+
+
+@pytest.mark.model
+class TestTransfer:
+    def test_it_warns_of_nothing(self, transfer):
+        assert [o.text for o in outputs(transfer[0]) if o.get("name") == "stderr"] == []
+
+    def test_all_four_versions_answer_and_are_compared(self, transfer):
+        text = printed(transfer[0])
+        for name in ("base", "generator", "evaluator", "both"):
+            assert re.search(rf"^ *{name}: ", text, re.MULTILINE), "each gives an answer"
+        assert "['base', 'generator', 'evaluator', 'both']" in text
+
+    def test_every_published_claim_is_judged_on_these_questions(self, transfer):
+        verdicts = re.findall(
+            r"^Training to .*: (seen|opposite|not seen)$", printed(transfer[0]), re.M
+        )
+        assert len(verdicts) == len(CLAIMS)
+
+    def test_its_figures_are_there(self, transfer):
+        assert len(bundles(transfer[0], PLOTLY)) == 3
+
+    def test_its_report_has_the_section_on_training(self, transfer):
+        (report,) = transfer[1].rglob("report.html")
+        assert "What training changes" in report.read_text(encoding="utf-8")

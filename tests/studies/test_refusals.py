@@ -31,8 +31,8 @@ def copy(unbroken: Unbroken, tmp_path: Path) -> Path:
     ("change", "told"),
     [
         ({"seed": 7}, "seed was 0, now 7"),
-        ({"verdict_words": ("Correct", "Incorrect")}, r"verdict_words was \['Yes', 'No'\], now"),
-        ({"layout": "context_first"}, "layout was 'instruction_first', now 'context_first'"),
+        ({"verdict_words": ("Correct", "Incorrect")}, "verdict_words was None, now"),
+        ({"layout": "context_first"}, "layout was None, now 'context_first'"),
         ({"demonstrations": 2}, "demonstrations was 0, now 2"),
         ({"n": 2, "patching": None}, "n was None, now 2; patching was 2, now None"),
     ],

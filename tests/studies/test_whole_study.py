@@ -119,7 +119,7 @@ def test_a_study_says_how_it_was_made(unbroken: Unbroken, tmp_path: Path) -> Non
     assert made["model"]["sha256"] == unbroken.lens.sha256
     assert made["recipe"] == recipe.as_dict()
     assert made["recipe"]["version"] == 2
-    assert made["recipe"]["format"] == "auto"
+    assert made["prompting"]["format"] == "auto"
     assert made["started"] <= made["finished"]
     assert [e["example"] for e in made["excluded"]] == ["q1"]
     assert "{passage}" in made["templates"]["evaluator"]

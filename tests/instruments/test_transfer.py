@@ -289,3 +289,13 @@ def test_nothing_is_compared_inside_without_the_bases_attention():
     runs = [Run("base", base.drop_vars("mass")), Run("generator", base), Run("both", base)]
     assert inside(runs).empty
     assert head_changes(runs).empty
+
+
+def test_a_share_of_none_or_all_keeps_an_interval():
+    ds = study()
+    never = ds.assign(log_odds=ds["log_odds"] * 0 - 5)
+    table = matrix([Run("base", ds), Run("never", never)])
+    chosen = table[(table["run"] == "never") & (table["scope"] == "all")].set_index("metric")
+    assert chosen.loc["tpr", "value"] == 0 and chosen.loc["tnr", "value"] == 1
+    assert chosen.loc["tpr", "high"] > 0.01
+    assert chosen.loc["tnr", "low"] < 0.99

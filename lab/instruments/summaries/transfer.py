@@ -46,6 +46,8 @@ log-odds as the probability that the candidate is right."""
 BASE = "base"
 """What the model without any training of ours is called."""
 
+SHARES = ("ga", "acceptance", "tpr", "tnr")
+
 COLUMNS = ["run", "scope", "name", "metric"]
 EXTRA = ["difference", "difference_low", "difference_high", "p", "seeds", "seed_low", "seed_high"]
 
@@ -116,8 +118,12 @@ def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
             gap = (mean - reference).estimate()
             differs = name != names[0]
             values = [d.value for d in found[name]]
+            shown = mean.estimate()
+            if metric in SHARES and shown.value in (0, 1):
+                # No resample can change such a share: Wilson's interval, as everywhere else.
+                shown = S.proportion(measured[name][0][metric][group.mask], where)
             rows.append(
-                T.row(mean.estimate(), run=name, scope=group.scope, name=group.name, metric=metric)
+                T.row(shown, run=name, scope=group.scope, name=group.name, metric=metric)
                 | {
                     "difference": gap.value if differs else math.nan,
                     "difference_low": gap.low if differs else math.nan,

@@ -170,7 +170,8 @@ def transfer(
             model, tuple(data or ["builtin"]), n, seed, max_tokens=max_tokens, patching=0,
             adapter=None if main == BASE else main, reading=reading, controls=0, schemes=reading,
         )  # fmt: skip
-        print_matrix(store_matrix(run_transfer(recipe, out, adapters), out))
+        runs = run_transfer(recipe, out, adapters)
+        print_matrix(store_matrix(runs, out), runs)
         typer.echo(f"Stored in {out}. Next: lab report {out}")
 
 

@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.cli.progress import show_progress
-from lab.instruments.summaries.transfer import TRANSFER_METRICS, Run, claims, matrix
+from lab.instruments.summaries.runs import Run
+from lab.instruments.summaries.transfer import TRANSFER_METRICS, claims, matrix
 from lab.studies.beside import BASE, read_runs, run_beside, run_name
 from lab.studies.recipe import Recipe
 from lab.studies.study import run_study
@@ -62,7 +63,7 @@ def store_matrix(runs: Sequence[Run], out: Path) -> pd.DataFrame:
     return table
 
 
-def print_matrix(table: pd.DataFrame) -> None:
+def print_matrix(table: pd.DataFrame, runs: Sequence[Run]) -> None:
     """The matrix over all examples: values, and differences from the base with intervals."""
     console = Console(highlight=False)
     shown = Table(box=None, padding=(0, 2, 0, 0))
@@ -76,8 +77,9 @@ def print_matrix(table: pd.DataFrame) -> None:
     console.print()
     console.print(shown)
     console.print(Text("In brackets: 95 % interval of the paired difference from the base."))
-    for claim in claims(table):
-        console.print(Text(f"{claim.text}: {claim.seen} ({claim.difference})."))
+    for claim in claims(table, runs):
+        why = claim.caveat or claim.difference
+        console.print(Text(f"{claim.text}: {claim.seen} ({why})."))
 
 
 def _cell(row: pd.Series[float]) -> str:

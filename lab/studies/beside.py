@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from lab.engine.adapters import SHIPPED
 from lab.errors import LabError
-from lab.instruments.summaries.transfer import BASE as BASE
-from lab.instruments.summaries.transfer import Run, trained_name
+from lab.instruments.summaries.runs import BASE as BASE
+from lab.instruments.summaries.runs import Run, trained_name
 from lab.studies.recipe import PROMPTING, Recipe
-from lab.studies.store import is_study, read_json, read_study
+from lab.studies.store import any_done, is_study, read_json, read_study
 
 if TYPE_CHECKING:
     from lab.studies.study import Progress
+
+log = logging.getLogger("lab")
 
 BESIDE = "beside"
 """The folder inside a study's folder that holds the runs beside it."""
@@ -68,7 +71,8 @@ def run_name(adapter: str) -> str:
 def read_runs(folder: str | Path) -> list[Run]:
     """A study and the runs beside it, the base first; empty where there are none.
 
-    Runs are named by what was trained, so that training seeds of one role share a name.
+    Runs are named by what was trained, so that training seeds of one role share a name. A run
+    beside of which no example is finished is left out, and the log says so.
 
     Raises:
         LabError: a run is damaged.
@@ -77,9 +81,19 @@ def read_runs(folder: str | Path) -> list[Run]:
     places = [place for place in sorted((folder / BESIDE).glob("*")) if is_study(place)]
     if not places:
         return []
-    runs = [_run(*read_study(place)) for place in (folder, *places)]
+    begun = [place for place in places if not _empty(place)]
+    if not begun:
+        return []
+    runs = [_run(*read_study(place)) for place in (folder, *begun)]
     order = {BASE: 0, "generator": 1, "evaluator": 2, "verdict-only": 3, "both": 4}
     return sorted(runs, key=lambda run: (order.get(run.name, 5), run.name, run.seed or 0))
+
+
+def _empty(place: Path) -> bool:
+    if any_done(place):
+        return False
+    log.info("%s holds no finished example yet and is left out.", place)
+    return True
 
 
 def _run(dataset: Any, provenance: dict[str, Any]) -> Run:

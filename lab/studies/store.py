@@ -172,6 +172,22 @@ def is_study(folder: Path) -> bool:
     return (folder / RECIPE).exists()
 
 
+def any_done(folder: Path) -> bool:
+    """Whether a study's folder holds an example that is finished.
+
+    Raises:
+        LabError: its arrays are damaged.
+    """
+    if not (folder / ARRAYS).exists():
+        return False
+    try:
+        with _quiet_zarr():
+            done = zarr.open_group(folder / ARRAYS, mode="r")["done"]
+            return bool(np.asarray(done[:]).any())
+    except DAMAGED as error:
+        raise LabError(_damaged(folder, error, "done")) from error
+
+
 def _damaged(folder: Path, error: BaseException, name: str = "") -> str:
     what = f"The array {name!r}" if name else "The arrays"
     return (

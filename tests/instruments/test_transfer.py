@@ -236,6 +236,29 @@ def test_a_claim_of_less_is_seen_below_zero():
     assert not any("Training to answer" in text for text in found)
 
 
+def test_nothing_is_said_of_few_questions():
+    n = 9
+    rest = (np.full(n, -1), np.ones(n), -np.ones(n))
+    found = claimed(tiny(np.ones(n), *rest), "evaluator", tiny(np.zeros(n), *rest))
+    claim = found["Training to judge makes answers worse"]
+    assert (claim.seen, claim.caveat) == ("cannot be said", "9 questions are too few")
+
+
+def test_a_model_with_one_answer_tells_nothing_of_how_it_judges_its_own():
+    n = 10
+    rest = (np.ones(n), -np.ones(n))
+    base, trained = tiny(np.ones(n), np.full(n, -1), *rest), tiny(np.zeros(n), np.ones(n), *rest)
+    says = trained.assign(answer=("example", np.array(["No"] * 6 + list("abcd"), dtype=object)))
+    runs = [Run("base", base), Run("evaluator", says)]
+    worse, conservative = claims(matrix(runs), runs)
+    assert worse.seen == "seen"  # that its answers are worse can be said all the same
+    assert conservative.seen == "cannot be said"
+    assert "\u201cNo\u201d to 60%" in conservative.caveat
+    others = trained.assign(answer=("example", np.array(list("abcdefghij"), dtype=object)))
+    runs[1] = Run("evaluator", others)
+    assert claims(matrix(runs), runs)[1].seen == "opposite"
+
+
 def test_no_claim_is_decided_without_the_untrained_model():
     assert claimed(BASE, "evaluator", BASE, first="generator") == {}
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 from tiny_adapter import save_adapter
 from tiny_folders import question, write_questions
 
 from lab.errors import LabError
+from lab.instruments.summaries.runs import Run
 from lab.instruments.summaries.schemes import out_of_scheme
-from lab.instruments.summaries.transfer import Run, matrix
+from lab.instruments.summaries.transfer import matrix
 from lab.studies.beside import read_runs, run_beside
 from lab.studies.recipe import Recipe
 from lab.studies.schema import OPTIONAL
@@ -73,8 +76,6 @@ def test_only_so_many_examples_are_measured_as_the_recipe_says(study: tuple[Reci
 def test_a_lost_chunk_of_a_measured_group_is_noticed(
     study: tuple[Recipe, Path], tmp_path: Path
 ) -> None:
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(study[1], copy)
     assert missing_chunks(copy, 0) == missing_chunks(copy, 2) == []
@@ -151,3 +152,18 @@ def test_the_drop_out_of_scheme_is_paired(study: tuple[Recipe, Path], tmp_path: 
     assert auroc["value"] == pytest.approx(3 / 9)
     assert auroc["n"] == 3
     assert "true_false" not in set(table["scheme"]), "what was not measured has no row"
+
+
+def test_a_run_without_a_finished_example_is_left_out(
+    study: tuple[Recipe, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(study[1], copy)
+    done = zarr.open_group(copy / "beside" / "judge-1" / ARRAYS, mode="a")["done"]
+    done[:] = False
+    with caplog.at_level("INFO", logger="lab"):
+        runs = read_runs(copy)
+    assert [(run.name, run.seed) for run in runs] == [("base", None), ("evaluator", 0)]
+    assert "judge-1 holds no finished example" in caplog.text
+    zarr.open_group(copy / "beside" / "base" / ARRAYS, mode="a")["done"][:] = False
+    assert read_runs(copy) == []

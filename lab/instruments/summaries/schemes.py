@@ -11,8 +11,8 @@ import xarray as xr
 
 from lab.instruments.statistics.paired import Draws, auroc_draws, average, mean_draws
 from lab.instruments.summaries import tables as T
+from lab.instruments.summaries.runs import Run, common
 from lab.instruments.summaries.tables import Floats
-from lab.instruments.summaries.transfer import Run, common
 
 SCHEME_METRICS = ("auroc", "balanced_accuracy")
 

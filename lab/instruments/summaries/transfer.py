@@ -9,16 +9,13 @@ examples for which all runs have it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lab.errors import LabError
 from lab.instruments import statistics as S
 from lab.instruments.names import FIXED_WRONG
 from lab.instruments.statistics.paired import (
@@ -31,6 +28,13 @@ from lab.instruments.statistics.paired import (
 from lab.instruments.summaries import reading as R
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries.behaviour import right
+from lab.instruments.summaries.claims import CLAIMS as CLAIMS
+from lab.instruments.summaries.claims import Claim as Claim
+from lab.instruments.summaries.claims import claims as claims
+from lab.instruments.summaries.runs import BASE as BASE
+from lab.instruments.summaries.runs import Run as Run
+from lab.instruments.summaries.runs import common
+from lab.instruments.summaries.runs import trained_name as trained_name
 from lab.instruments.summaries.tables import Floats
 
 TRANSFER_METRICS = (
@@ -43,53 +47,10 @@ candidate for each answerable question: ``tpr`` and ``tnr`` are the shares of ri
 accepted and of wrong ones rejected, ``brier`` and ``ece`` take the logistic function of the
 log-odds as the probability that the candidate is right."""
 
-BASE = "base"
-"""What the model without any training of ours is called."""
-
 SHARES = ("ga", "acceptance", "tpr", "tnr")
 
 COLUMNS = ["run", "scope", "name", "metric"]
 EXTRA = ["difference", "difference_low", "difference_high", "p", "seeds", "seed_low", "seed_high"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """One model's study.
-
-    Attributes:
-        name: what was trained (``base``, ``generator``, ...); runs of the same name are seeds.
-        dataset: its arrays.
-        seed: of its training; None for the base.
-    """
-
-    name: str
-    dataset: xr.Dataset
-    seed: int | None = None
-
-
-def trained_name(adapter: Mapping[str, Any] | None) -> str:
-    """What a run is called, from what its provenance says of its adapter: what was trained."""
-    if not adapter:
-        return BASE
-    return str((adapter.get("recipe") or {}).get("role") or adapter.get("name"))
-
-
-def common(runs: Sequence[Run]) -> list[Run]:
-    """The runs on the examples that all of them hold, in the first one's order.
-
-    Raises:
-        LabError: there is no run, or no example that all runs hold.
-    """
-    if not runs:
-        raise LabError("There is no run to compare.")
-    first = [str(i) for i in runs[0].dataset["example"].values.tolist()]
-    kept = set(first).intersection(
-        *({str(i) for i in run.dataset["example"].values.tolist()} for run in runs)
-    )
-    ids = [i for i in first if i in kept]
-    if not ids:
-        raise LabError("The runs have no example in common, so they cannot be compared.")
-    return [Run(run.name, run.dataset.sel(example=ids), run.seed) for run in runs]
 
 
 def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
@@ -323,78 +284,3 @@ def _means(values: Floats) -> Floats:
     """Means over examples, NaN where there is none."""
     with np.errstate(all="ignore"):
         return np.asarray(np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0))
-
-
-# --- published claims ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A published claim, and whether it is seen here.
-
-    Attributes:
-        text: the claim.
-        seen: ``seen``, ``opposite`` or ``not seen``: the interval lies on the claimed side of
-            zero, on the other side, or covers it.
-        difference: the paired difference from the base that decides it.
-        measure: what was measured.
-    """
-
-    text: str
-    seen: str
-    difference: S.Estimate
-    measure: str
-
-
-CLAIMS = (
-    (
-        "Training to answer makes the judge over-accept",
-        "generator", "over_acceptance", 1,
-        "acceptance of its own answers minus the share that is right",
-    ),
-    (
-        "Training to answer makes the judge accept wrong candidates",
-        "generator", "tnr", -1,
-        "share of wrong candidates rejected",
-    ),
-    (
-        "Training to judge makes answers worse",
-        "evaluator", "ga", -1,
-        "share of its own answers that are right",
-    ),
-    (
-        "Training to judge makes the judge over-conservative",
-        "evaluator", "over_acceptance", -1,
-        "acceptance of its own answers minus the share that is right",
-    ),
-)  # fmt: skip
-"""Claims of "Can LLMs Judge Better Than They Generate?" (arXiv 2606.28050) on training one role:
-words, run, metric, claimed sign, and what is measured."""
-
-
-def claims(table: pd.DataFrame, name: str = "all", scope: str = "all") -> list[Claim]:
-    """The published claims against a `matrix`, for one group of examples.
-
-    A claim is left out where its run is not there, and all are where the first run, from which
-    differences are taken, is not the untrained model.
-    """
-    if table.empty or table["run"].iloc[0] != BASE:
-        return []
-    found = []
-    for text, run, metric, sign, measure in CLAIMS:
-        chosen = table[
-            (table["run"] == run) & (table["metric"] == metric)
-            & (table["scope"] == scope) & (table["name"] == name)
-        ]  # fmt: skip
-        if chosen.empty:
-            continue
-        row = chosen.iloc[0]
-        gap = S.Estimate(
-            float(row["difference"]), float(row["difference_low"]),
-            float(row["difference_high"]), int(row["n"]), "paired bootstrap",
-        )  # fmt: skip
-        seen = "not seen"
-        if gap.excludes(0):
-            seen = "seen" if gap.value * sign > 0 else "opposite"
-        found.append(Claim(text, seen, gap, measure))
-    return found

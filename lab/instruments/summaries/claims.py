@@ -1,0 +1,125 @@
+"""Published claims on what training one role does to the other, against a transfer matrix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lab.instruments import statistics as S
+from lab.instruments.summaries.runs import BASE, Run
+
+FEWEST = 10
+"""With fewer questions nothing is said to be seen: a bootstrap interval of so few is too narrow."""
+
+MOST_ALIKE = 0.5
+"""A model that gives more than this share of the questions one and the same answer is not one
+whose judgement of its own answers can be compared with another's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A published claim, and whether it is seen here.
+
+    Attributes:
+        text: the claim.
+        seen: ``seen``, ``opposite`` or ``not seen``: the interval lies on the claimed side of
+            zero, on the other side, or covers it; ``cannot be said`` where ``caveat`` forbids it.
+        difference: the paired difference from the base that decides it.
+        measure: what was measured.
+        caveat: why it cannot be said; empty otherwise.
+    """
+
+    text: str
+    seen: str
+    difference: S.Estimate
+    measure: str
+    caveat: str = ""
+
+
+CLAIMS = (
+    (
+        "Training to answer makes the judge over-accept",
+        "generator", "over_acceptance", 1,
+        "acceptance of its own answers minus the share that is right",
+    ),
+    (
+        "Training to answer makes the judge accept wrong candidates",
+        "generator", "tnr", -1,
+        "share of wrong candidates rejected",
+    ),
+    (
+        "Training to judge makes answers worse",
+        "evaluator", "ga", -1,
+        "share of its own answers that are right",
+    ),
+    (
+        "Training to judge makes the judge over-conservative",
+        "evaluator", "over_acceptance", -1,
+        "acceptance of its own answers minus the share that is right",
+    ),
+)  # fmt: skip
+"""Claims of "Can LLMs Judge Better Than They Generate?" (arXiv 2606.28050) on training one role:
+words, run, metric, claimed sign, and what is measured."""
+
+ON_OWN_ANSWERS = ("over_acceptance",)
+"""Measures that rest on how a model judges what it says itself."""
+
+
+def claims(
+    table: pd.DataFrame, runs: Sequence[Run] = (), name: str = "all", scope: str = "all"
+) -> list[Claim]:
+    """The published claims against a `matrix`, for one group of examples.
+
+    A claim is left out where its run is not there, and all are where the first run, from which
+    differences are taken, is not the untrained model. With the ``runs`` that the matrix was made
+    from, a claim on how a model judges its own answers is withheld where it has but one answer.
+    """
+    if table.empty or table["run"].iloc[0] != BASE:
+        return []
+    found = []
+    for text, run, metric, sign, measure in CLAIMS:
+        chosen = table[
+            (table["run"] == run) & (table["metric"] == metric)
+            & (table["scope"] == scope) & (table["name"] == name)
+        ]  # fmt: skip
+        if chosen.empty:
+            continue
+        row = chosen.iloc[0]
+        gap = S.Estimate(
+            float(row["difference"]), float(row["difference_low"]),
+            float(row["difference_high"]), int(row["n"]), "paired bootstrap",
+        )  # fmt: skip
+        caveat = _caveat(gap, metric, [one for one in runs if one.name == run])
+        seen = "cannot be said" if caveat else _seen(gap, sign)
+        found.append(Claim(text, seen, gap, measure, caveat))
+    return found
+
+
+def _seen(gap: S.Estimate, sign: int) -> str:
+    if not gap.excludes(0):
+        return "not seen"
+    return "seen" if gap.value * sign > 0 else "opposite"
+
+
+def _caveat(gap: S.Estimate, metric: str, runs: Sequence[Run]) -> str:
+    if gap.n < FEWEST:
+        return f"{gap.n} questions are too few"
+    for run in runs if metric in ON_OWN_ANSWERS else ():
+        text, share = usual_answer(run)
+        if share > MOST_ALIKE:
+            said = f"says \u201c{text}\u201d" if text else "gives no answer"
+            return f"asked to answer, this model {said} to {share:.0%} of the questions"
+    return ""
+
+
+def usual_answer(run: Run) -> tuple[str, float]:
+    """A model's most common own answer, and the share of the questions to which it gives it."""
+    if "answer" not in run.dataset or not run.dataset.sizes["example"]:
+        return "", 0.0
+    answers = [str(text).strip() for text in np.atleast_1d(run.dataset["answer"].values)]
+    text, count = Counter(answers).most_common(1)[0]
+    return text, count / len(answers)

@@ -295,6 +295,10 @@ def train_adapter(
     questions_per_bundle: Annotated[
         int | None, typer.Option(help="Questions on a passage that run together. [default: 4]")
     ] = None,
+    verdicts_from: Annotated[
+        float | None,
+        typer.Option(help="Share of the steps before which only answers are taught. [default: 0]"),
+    ] = None,
     bundles_per_step: Annotated[
         int | None, typer.Option(help="Bundles per step of the optimizer. [default: 2]")
     ] = None,

@@ -139,9 +139,10 @@ def _source(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ends(losses: Sequence[float]) -> dict[str, float]:
-    """The mean loss of the first and of the last tenth of the steps."""
-    size = max(1, len(losses) // 10)
-    return {"first": sum(losses[:size]) / size, "last": sum(losses[-size:]) / size}
+    """The mean loss of the first and of the last tenth of the steps that taught something."""
+    taught = [loss for loss in losses if loss]
+    size = max(1, len(taught) // 10)
+    return {"first": sum(taught[:size]) / size, "last": sum(taught[-size:]) / size}
 
 
 def _tables(results: object) -> list[Mapping[str, Any]]:

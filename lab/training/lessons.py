@@ -16,7 +16,7 @@ from lab.errors import LabError
 from lab.roles import REFUSAL, Prompter
 from lab.training.bundles import Bundle, bundle
 from lab.training.recipe import TrainedRole, TrainingRecipe
-from lab.training.rows import right_answer, rows
+from lab.training.rows import Row, right_answer, rows
 
 log = logging.getLogger("lab")
 
@@ -25,6 +25,9 @@ HARD_WRONGS = 8
 
 CLOSED_BOOK_SHARE = 0.25
 """For this share of the questions one wrong candidate is an answer given without the passage."""
+
+CLOSED_BOOK_MOST = 500
+"""But for about so many at most, since each must be generated before the training."""
 
 CLOSED_BOOK_WORDS = 12
 """Longer answers without the passage are not shown: their length alone would give them away."""
@@ -112,7 +115,8 @@ def read_lessons(recipe: TrainingRecipe, closed_book: ClosedBook | None = None) 
             f"All {total} questions are held out for the learning curves: give more questions, or "
             "fewer dev_questions."
         )
-    asked = [e for items in (*parts[False], *parts[True]) for e in items if _shown(e, recipe.seed)]
+    some = min(CLOSED_BOOK_SHARE, CLOSED_BOOK_MOST / total)
+    asked = [e for items in (*parts[False], *parts[True]) for e in items if _shown(e, recipe, some)]
     answers = closed_book(asked) if closed_book is not None else {}
     train, dev = (
         tuple(_lessons(items, recipe, answers) for items in parts[which]) for which in (False, True)
@@ -138,8 +142,8 @@ def _thinned(examples: Sequence[Example], most: float) -> list[Example]:
     return [e for e in examples if e.answerable or e.id in kept]
 
 
-def _shown(example: Example, seed: int) -> bool:
-    return _draw(f"closed/{seed}/{example.id}").random() < CLOSED_BOOK_SHARE
+def _shown(example: Example, recipe: TrainingRecipe, share: float) -> bool:
+    return _draw(f"closed/{recipe.seed}/{example.id}").random() < share
 
 
 def _lessons(
@@ -197,17 +201,15 @@ def _cut(group: Sequence[Lesson], size: int, draw: random.Random) -> list[tuple[
     return [tuple(order[i::count]) for i in range(count)]
 
 
-def lesson_bundle(lessons: Sequence[Lesson], prompter: Prompter, role: TrainedRole) -> Bundle:
+def lesson_bundle(
+    lessons: Sequence[Lesson], prompter: Prompter, role: TrainedRole, *, verdicts: bool = True
+) -> Bundle:
     """What some lessons on the same passages teach a role, as one bundle."""
-    return bundle(
-        [
-            row
-            for lesson in lessons
-            for row in rows(
-                prompter, lesson.example, role, right_answer(lesson.example), lesson.wrong
-            )
-        ]
-    )
+    found: list[Row] = []
+    for lesson in lessons:
+        right = right_answer(lesson.example)
+        found += rows(prompter, lesson.example, role, right, lesson.wrong, verdicts=verdicts)
+    return bundle(found)
 
 
 def fit(lessons: Lessons, recipe: TrainingRecipe, prompter: Prompter, window: int) -> Lessons:

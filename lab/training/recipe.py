@@ -20,8 +20,9 @@ TRAINED_ROLES: tuple[TrainedRole, ...] = get_args(TrainedRole)
 ``generator`` learns answers, ``evaluator`` verdicts and the end of the turn after them, ``both``
 all of these. ``verdict-only`` is the control that touches the score channel alone: of the
 evaluator's targets only the choice between the two verdict words (their log-odds) is trained, not
-how likely a verdict is at all, and nothing after it. All four see the same questions in the same
-order with the same number of steps, so that they differ in their targets only.
+how likely a verdict is at all, and nothing after it. All four are taught from the same questions in
+the same order at the same steps, so that they differ in their targets only: ``generator`` learns
+what ``both`` learns without its verdicts, ``evaluator`` what is left without its answers.
 """
 
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -60,6 +61,9 @@ class TrainingRecipe:
         epochs: how often each question is seen.
         questions_per_bundle: most questions on the same passages that run together.
         bundles_per_step: bundles per step of the optimizer.
+        verdicts_from: share of the steps before which no verdict is taught. A model must find an
+            answer before it can compare it with a candidate, and the answers to a question cost
+            a third of the tokens of its verdicts.
         wrong_per_question: most wrong candidates judged beside the right one. The right one weighs
             as much as all wrong ones together.
         max_tokens: about how long bundles may become: a question whose prompt needs more than
@@ -85,6 +89,7 @@ class TrainingRecipe:
     epochs: int = 1
     questions_per_bundle: int = 4
     bundles_per_step: int = 2
+    verdicts_from: float = 0.0
     wrong_per_question: int = 3
     max_tokens: int = 1400
     dev_questions: int = 120
@@ -102,6 +107,11 @@ class TrainingRecipe:
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise LabError(f"{name} is {value}: it must be at least {least:g}.")
+        if not 0 <= self.verdicts_from < 1:
+            raise LabError(
+                f"verdicts_from is {self.verdicts_from}: it must be a share of the steps, at least "
+                "0 and below 1."
+            )
         words = [word.strip().casefold() for word in self.verdict_words]
         if len(words) != 2 or not all(words) or words[0] == words[1]:
             raise LabError(

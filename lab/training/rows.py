@@ -40,7 +40,13 @@ class Row:
 
 
 def rows(
-    prompter: Prompter, example: Example, role: TrainedRole, right: str, wrong: Sequence[str]
+    prompter: Prompter,
+    example: Example,
+    role: TrainedRole,
+    right: str,
+    wrong: Sequence[str],
+    *,
+    verdicts: bool = True,
 ) -> list[Row]:
     """What one question teaches a role.
 
@@ -54,12 +60,13 @@ def rows(
         role: which role is trained.
         right: a right answer; it is the generator's target and the candidate to accept.
         wrong: candidates to reject; together they weigh as much as the right one.
+        verdicts: whether verdicts are taught; without them ``evaluator`` learns nothing.
     """
     found: list[Row] = []
     if role in ("generator", "both"):
         prompt = prompter.render(example, "generator")
         found.append(Row("answer", prompt.token_ids, target_ids(prompter, prompt, right)))
-    if role != "generator" and wrong:
+    if role != "generator" and wrong and verdicts:
         judged = [(right, True, 0.5), *((text, False, 0.5 / len(wrong)) for text in wrong)]
         for text, accept, weight in judged:
             prompt = prompter.render(example, "evaluator", text)

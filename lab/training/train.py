@@ -157,6 +157,7 @@ def _train(
     planned = plan(lessons.train, recipe)
     size = recipe.bundles_per_step
     steps = [planned[i : i + size] for i in range(0, len(planned), size)]
+    silent = recipe.verdicts_from * len(steps)
     optimizer = torch.optim.AdamW(
         trainable(learner.model).values(), lr=recipe.learning_rate, weight_decay=0.0
     )
@@ -175,7 +176,9 @@ def _train(
             break
         begun = time.monotonic()
         rate = recipe.learning_rate * _schedule(step, len(steps))
-        value, tokens = _step(recipe, learner, optimizer, steps[step], prompter, rate)
+        value, tokens = _step(
+            recipe, learner, optimizer, steps[step], prompter, rate, step >= silent
+        )
         state["losses"].append(round(value, 5))
         state["tokens"] += tokens
         state["step"] = step + 1
@@ -215,19 +218,25 @@ def _step(
     parts: Sequence[Sequence[Lesson]],
     prompter: Prompter,
     rate: float,
+    verdicts: bool,
 ) -> tuple[float, int]:
-    """One step of the optimizer; its mean loss and the tokens that were run."""
+    """One step of the optimizer; its mean loss and the tokens that were run.
+
+    Where there is nothing to learn for this role, the weights stay as they are.
+    """
     for group in optimizer.param_groups:
         group["lr"] = rate
     total, tokens = 0.0, 0
     for part in parts:
-        bundle = lesson_bundle(part, prompter, recipe.role)
+        bundle = lesson_bundle(part, prompter, recipe.role, verdicts=verdicts)
         if not bundle.rows:
             continue
         value = loss(learner, bundle, recipe.role) / len(parts)
         value.backward()  # type: ignore[no-untyped-call]
         total += value.item()
         tokens += len(bundle)
+    if not tokens:
+        return 0.0, 0
     torch.nn.utils.clip_grad_norm_(trainable(learner.model).values(), 1.0)
     optimizer.step()
     optimizer.zero_grad()

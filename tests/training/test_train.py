@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,6 +70,30 @@ class TestLearning:
         assert steps[-1] == trained.facts["steps"] == len(trained.facts["losses"])
         assert steps == sorted(set(steps))
         assert len({point["questions"] for point in trained.facts["curve"]}) == 1
+
+    def test_verdicts_can_be_left_for_later_steps(
+        self, model: Path, questions: Path, tmp_path: Path
+    ) -> None:
+        def trained_with(role: str, share: float) -> dict[str, Any]:
+            recipe = recipe_of(model, questions, role, epochs=2, dev_questions=0,
+                               verdicts_from=share)  # fmt: skip
+            return train_adapter(recipe, tmp_path / f"{role}-{share}")
+
+        judge = trained_with("evaluator", 0.5)
+        silent = judge["steps"] // 2
+        assert not any(judge["losses"][:silent])
+        assert all(judge["losses"][silent:])
+        # Steps without a lesson leave the weights alone, and those of answers are the same.
+        both, whole = trained_with("both", 0.5), trained_with("both", 0.0)
+        answers = trained_with("generator", 0.5)
+        assert both["losses"][0] < whole["losses"][0]
+        assert answers["tokens"] < both["tokens"] < whole["tokens"]
+        assert answers["adapter_sha256"] == trained_with("generator", 0.0)["adapter_sha256"]
+
+    @pytest.mark.parametrize("share", [-0.1, 1.0, math.nan])
+    def test_but_not_for_after_the_last(self, model: Path, questions: Path, share: float) -> None:
+        with pytest.raises(LabError, match="verdicts_from"):
+            recipe_of(model, questions, verdicts_from=share)
 
     def test_before_the_first_step_the_adapter_changes_nothing(
         self, trained: Trained, model: Path, questions: Path, tmp_path: Path

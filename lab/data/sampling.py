@@ -47,7 +47,8 @@ def shares(sizes: Mapping[str, int], n: int) -> dict[str, int]:
         family = max(sizes, key=lambda name: (exact[name] - given[name], name))
         given[family] += 1
     while sum(given.values()) > n:
-        family = max(sizes, key=lambda name: (given[name] - exact[name], given[name], name))
+        spare = [name for name in sizes if given[name] > least]
+        family = max(spare, key=lambda name: (given[name] - exact[name], given[name], name))
         given[family] -= 1
     return given
 

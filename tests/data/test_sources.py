@@ -113,6 +113,8 @@ def test_families_keep_their_shares_and_small_ones_are_not_lost() -> None:
     assert Counter(item.family for item in chosen) == {"a": 8, "b": 1, "c": 1}
     assert sorted(shares({"a": 5, "b": 5, "c": 5}, 2).values()) == [0, 1, 1]
     assert sum(shares({"a": 7, "b": 2, "c": 1}, 10).values()) == 10
+    sizes = {name: 1 + (name == "t") for name in "abcdefghijklmnopqrst"}
+    assert set(shares(sizes, 20).values()) == {1}
 
 
 def test_a_passage_is_asked_twice_only_when_all_were_asked_once() -> None:

@@ -115,6 +115,18 @@ def stylesheet() -> str:
     )
 
 
+def widget_stylesheet() -> str:
+    """The CSS rules that set the colours of elements of the class ``rl`` inside another page.
+
+    Light, unless a notebook around them says that it is dark (as JupyterLab and VS Code do).
+    """
+    return (
+        f".rl{{color-scheme:light;{css_variables('light')}}}\n"
+        "[data-jp-theme-light=false] .rl,[data-vscode-theme-kind*=dark] .rl"
+        f"{{color-scheme:dark;{css_variables('dark')}}}\n"
+    )
+
+
 def luminance(colour: str) -> float:
     """Relative luminance of ``#rrggbb`` (0 to 1), as WCAG 2 defines it."""
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]

@@ -12,23 +12,22 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from lab.instruments.summaries import tables as T
-from lab.instruments.summaries.behaviour import right
+from lab.views.example_list import READER_ROLES, columns, list_examples, rung_labels
 from lab.views.packing import (
     QUANTISATION_ERROR,
     base64_text,
     pack_rows,
     quantise,
+    script_json,
 )
-from lab.views.wording import RUNGS
 
-READER_ROLES = ("generator", "evaluator")
-TEXTS = ("dataset", "family", "question", "gold", "answer", "closed_book_answer")
-NUMBERS = ("em", "f1")
 MAX_EXAMPLES = 200
 MAX_BYTES = 8_800_000
 
 SOMETIMES = ("demonstrations",)
 """Spans that the prompts of a study have only if its recipe asks for them."""
+
+Ids = list[list[int]]
 
 
 class Vocabulary:
@@ -41,39 +40,63 @@ class Vocabulary:
         """The numbers of these texts; new texts get the next ones."""
         return [self.texts.setdefault(token, len(self.texts)) for token in tokens]
 
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The smallest type that holds every number."""
+        return np.dtype(np.uint16 if len(self.texts) <= 0xFFFF else np.uint32)
+
 
 def reader_payload(
     dataset: xr.Dataset, max_examples: int = MAX_EXAMPLES, max_bytes: int = MAX_BYTES
 ) -> dict[str, Any]:
-    """Examples with their prompts and attention rows, as plain JSON data.
+    """Every example as the picker lists it, and for some their prompts and attention rows.
 
-    Examples are taken in turn from every kind of question and outcome until ``max_examples`` or
-    ``max_bytes`` is reached; ``of`` says how many there are in all, ``read`` for how many of these
-    attention was measured. Attention is quantised (``error`` is the largest error) and sparse.
+    All examples are in ``examples``; ``roles`` is None for those without tokens. Tokens are held
+    for examples taken in turn from every kind of question and outcome, until there are
+    ``max_examples`` of them or the whole is about ``max_bytes`` long. ``held`` says for how many,
+    ``read`` for how many of all (``of``) attention was measured. Attention is quantised (``error``
+    is the largest error) and sparse.
     """
-    dataset = _complete(dataset)
+    examples, read = list_examples(dataset), _read(dataset)
     vocabulary = Vocabulary()
-    chosen: list[tuple[int, dict[str, Any], list[list[int]]]] = []
-    size = 0
-    read = _read(dataset)
-    for index in _spread(dataset, read):
-        record, ids = _example(dataset.isel(example=index), vocabulary)
-        size += sum(len(text) for side in record["roles"].values() for text in side.values())
+    held: list[tuple[int, dict[str, dict[str, str]], Ids]] = []
+    size = len(script_json(examples))
+    for index in _spread(examples, read):
+        roles, ids = _roles(dataset.isel(example=index), vocabulary)
+        size += sum(len(text) for side in roles.values() for text in side.values())
         size += sum(6 * len(side) for side in ids)
-        if chosen and (size > max_bytes or len(chosen) >= max_examples):
+        if held and (size > max_bytes or len(held) >= max_examples):
             break
-        chosen.append((index, record, ids))
-    kind = np.dtype(np.uint16 if len(vocabulary.texts) <= 0xFFFF else np.uint32)
-    for _, record, ids in chosen:
-        for role, numbers in zip(READER_ROLES, ids, strict=True):
-            record["roles"][role]["tokens"] = base64_text(np.array(numbers, dtype=kind))
+        held.append((index, roles, ids))
+    for index, roles, ids in held:
+        examples[index]["roles"] = _with_tokens(roles, ids, vocabulary)
+    for example, measured in zip(examples, read, strict=True):
+        example["measured"] = bool(measured)
     return {
-        "of": int(dataset.sizes["example"]),
+        "of": len(examples),
         "read": int(read.sum()),
+        "held": len(held),
         "error": QUANTISATION_ERROR,
-        "width": kind.itemsize,
+        "width": vocabulary.kind.itemsize,
         "vocab": list(vocabulary.texts),
-        "examples": [record for _, record, _ in sorted(chosen, key=lambda item: item[0])],
+        "rungs": rung_labels(dataset),
+        "measures": columns(examples),
+        "examples": examples,
+    }
+
+
+def example_payload(dataset: xr.Dataset, index: int = 0) -> dict[str, Any]:
+    """The tokens and attention of one example, with a vocabulary of its own.
+
+    For a view that asks for an example which its page does not hold: ``roles`` as in
+    ``reader_payload``, ``vocab``, and ``width``, the number of bytes of a token's number.
+    """
+    vocabulary = Vocabulary()
+    roles, ids = _roles(dataset.isel(example=index), vocabulary)
+    return {
+        "roles": _with_tokens(roles, ids, vocabulary),
+        "vocab": list(vocabulary.texts),
+        "width": vocabulary.kind.itemsize,
     }
 
 
@@ -100,45 +123,20 @@ def without_absent_spans(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.isel(span=kept)
 
 
-def judged_right(dataset: xr.Dataset) -> NDArray[np.floating[Any]]:
-    """1 where the verdict on the model's own answer agrees with the oracle, 0 not, NaN unknown."""
-    verdict, truth = T.numbers(dataset, "log_odds", rung="own"), right(dataset, "own")
-    agrees = ((verdict > 0) == (truth > 0.5)).astype(float)
-    return np.where(np.isnan(verdict) | np.isnan(truth), np.nan, agrees)
-
-
-def _complete(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset with empty values for whatever the study did not measure."""
-    n, rungs = dataset.sizes["example"], dataset.sizes.get("rung", 0)
-    if "rung" not in dataset.coords:
-        dataset = dataset.assign_coords(rung=np.array([], dtype=object))
-    texts = {name: ("example", np.full(n, "", dtype=object)) for name in TEXTS}
-    numbers = {name: ("example", np.full(n, np.nan)) for name in NUMBERS}
-    by_rung = {
-        "candidate": (("example", "rung"), np.full((n, rungs), "", dtype=object)),
-        "candidate_given": (("example", "rung"), np.zeros((n, rungs), dtype=bool)),
-        "candidate_f1": (("example", "rung"), np.full((n, rungs), np.nan)),
-        "log_odds": (("example", "rung"), np.full((n, rungs), np.nan)),
-    }
-    empty = {**texts, **numbers, **by_rung, "answerable": ("example", np.ones(n, dtype=bool))}
-    return dataset.assign({name: value for name, value in empty.items() if name not in dataset})
-
-
 def _read(dataset: xr.Dataset) -> NDArray[np.bool_]:
     """Which examples have their tokens, and so attention, in both roles."""
-    if "attention" not in dataset:
+    if "attention" not in dataset or "mass" not in dataset:
         return np.zeros(dataset.sizes["example"], dtype=bool)
     tokens = dataset["tokens"].sel(role2=list(READER_ROLES)).transpose("example", "role2").values
     return np.array([all(json.loads(text or "[]") for text in row) for row in tokens], dtype=bool)
 
 
-def _spread(dataset: xr.Dataset, read: NDArray[np.bool_]) -> Iterator[int]:
+def _spread(examples: list[dict[str, Any]], read: NDArray[np.bool_]) -> Iterator[int]:
     """Indices of the read ones, in turn from each family and outcome, in the order of the data."""
-    groups: dict[tuple[str, bool, float], deque[int]] = defaultdict(deque)
-    answered, judged = dataset["f1"].values >= 0.5, np.nan_to_num(judged_right(dataset), nan=-1)
-    for i, family in enumerate(dataset["family"].values):
+    groups: dict[tuple[Any, ...], deque[int]] = defaultdict(deque)
+    for i, example in enumerate(examples):
         if read[i]:
-            groups[str(family), bool(answered[i]), float(judged[i])].append(i)
+            groups[example["family"], example["right"], example["judged_right"]].append(i)
     while groups:
         for key in list(groups):
             yield groups[key].popleft()
@@ -146,55 +144,46 @@ def _spread(dataset: xr.Dataset, read: NDArray[np.bool_]) -> Iterator[int]:
                 del groups[key]
 
 
-def _example(one: xr.Dataset, vocabulary: Vocabulary) -> tuple[dict[str, Any], list[list[int]]]:
+def _roles(one: xr.Dataset, vocabulary: Vocabulary) -> tuple[dict[str, dict[str, str]], Ids]:
+    """The two prompts of one example, and the numbers of their tokens."""
     sides, ids = {}, []
     for role in READER_ROLES:
-        side, tokens = _side(one.sel(role=role, role2=role))
-        sides[role] = side
+        sides[role], tokens = _side(one.sel(role=role, role2=role))
         ids.append(vocabulary.ids(tokens))
-    verdict = float(judged_right(one.expand_dims("example"))[0])
-    record = {
-        "id": _text(one, "example"),
-        "dataset": _text(one, "dataset"),
-        "family": _text(one, "family"),
-        "question": _text(one, "question"),
-        "gold": _text(one, "gold"),
-        "answerable": bool(one["answerable"]),
-        "answer": _text(one, "answer"),
-        "right": bool(one["f1"] >= 0.5),
-        "judged_right": None if np.isnan(verdict) else bool(verdict),
-        "f1": float(one["f1"]),
-        "closed_book": _text(one, "closed_book_answer"),
-        "rungs": [_rung(one.sel(rung=rung), rung) for rung in map(str, one["rung"].values)],
-        "roles": sides,
+    return sides, ids
+
+
+def _with_tokens(
+    roles: dict[str, dict[str, str]], ids: Ids, vocabulary: Vocabulary
+) -> dict[str, dict[str, str]]:
+    """The prompts with their tokens, numbered in a type that holds the whole vocabulary."""
+    return {
+        role: {**side, "tokens": base64_text(np.array(numbers, dtype=vocabulary.kind))}
+        for (role, side), numbers in zip(roles.items(), ids, strict=True)
     }
-    return record, ids
 
 
 def _side(one: xr.Dataset) -> tuple[dict[str, str], list[str]]:
-    """One prompt: base64 spans, marks, span masses (layer, head, span) and attention rows."""
-    tokens = [str(token) for token in json.loads(_text(one, "tokens") or "[]")]
+    """One prompt as base64: spans, marks, attention rows, and span masses (layer, head, span).
+
+    The masses as they are, without the sink (``beyond``) and norm-weighted: these two are stored
+    too, since what a head leaves beside its sink is too little to be told from rounded masses.
+    """
+    tokens = [str(token) for token in json.loads(str(one["tokens"].item()) or "[]")]
     n = len(tokens)
     rows = one["attention"].transpose("layer", "head", "token").values[..., :n]
-    mass = one["mass"].transpose("layer", "head", "span").values
+    by_head = ("layer", "head", "span")
+    mass = one["mass"].transpose(*by_head).astype(float)
+    rest = mass.where(mass["span"] != "sink", 0.0)
+    weighted = np.zeros(0, dtype=np.uint8)
+    if "norm_mass" in one:
+        norms = one["norm_mass"].transpose(*by_head).astype(float)
+        weighted = quantise((norms / norms.sum("span")).values)
     return {
         "span": base64_text(one["token_span"].values[:n].astype(np.uint8)),
         "mark": base64_text(one["token_mark"].values[:n].astype(np.uint8)),
-        "mass": base64_text(quantise(mass)),
+        "mass": base64_text(quantise(mass.values)),
+        "beyond": base64_text(quantise((rest / rest.sum("span")).values)),
+        "norm": base64_text(weighted),
         "rows": base64_text(pack_rows(rows.reshape(-1, n))),
     }, tokens
-
-
-def _rung(one: xr.Dataset, rung: str) -> dict[str, Any]:
-    given = bool(one["candidate_given"])
-    return {
-        "name": rung,
-        "label": "its own answer" if rung == "own" else RUNGS.get(rung, (rung, ""))[0],
-        "candidate": _text(one, "candidate"),
-        "right": bool(one["candidate_f1"] >= 0.5),
-        "log_odds": float(one["log_odds"]) if given else None,
-    }
-
-
-def _text(one: xr.Dataset, name: str) -> str:
-    return str(one[name].item())

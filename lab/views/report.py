@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import xarray as xr
-from markupsafe import Markup
 
 from lab.errors import LabError
 from lab.instruments.summaries import behaviour as B
 from lab.instruments.summaries import headline, tabulate
 from lab.instruments.summaries import tables as T
-from lab.instruments.summaries.transfer import Run
-from lab.views import palette
-from lab.views.content import behaviour, front, made, patching, reading, transfer
-from lab.views.packing import script_json
-from lab.views.reading_payload import (
-    MAX_BYTES,
-    MAX_EXAMPLES,
-    reader_payload,
-    without_absent_spans,
-)
+from lab.instruments.summaries.runs import Run
+from lab.views.content import behaviour, dots, front, made, patching, reading, transfer
+from lab.views.explorer_payload import explorer_payload
+from lab.views.page import render, write_page
+from lab.views.reading_payload import MAX_BYTES, MAX_EXAMPLES, without_absent_spans
 from lab.views.table import Table
 from lab.views.wording import CAPTIONS, HELP, NORMS, SECTIONS, TEXTS
-
-STATIC = Path(__file__).parent / "static"
-SCRIPTS = ("base.js", "charts.js", "figures.js", "reader.js", "mount.js")
-STYLES = ("lens.css", "page.css")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +34,7 @@ class Page:
     cards: list[front.Card]
     sentences: tuple[str, ...]
     tables: dict[str, Table]
+    figures: dict[str, dots.Dots]
     texts: Mapping[str, str]
     captions: Mapping[str, str]
     leads: dict[str, str]
@@ -76,16 +63,7 @@ def write_report(
     Raises:
         LabError: when the folder does not exist or cannot be written to.
     """
-    target = Path(path)
-    html = render_report(dataset, provenance, runs, max_examples, max_bytes)
-    try:
-        _replace(target, html)
-    except OSError as error:
-        raise LabError(
-            f"The report cannot be written to {target}: {error.strerror or error}. "
-            "Choose a file in a folder that exists and that you may write to."
-        ) from error
-    return target
+    return write_page(path, render_report(dataset, provenance, runs, max_examples, max_bytes))
 
 
 def render_report(
@@ -111,25 +89,7 @@ def render_report(
         raise LabError("This study holds no example, so there is nothing to report: run it first.")
     shown = without_absent_spans(dataset)
     page, data = _content(shown, provenance, runs, max_examples, max_bytes)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(STATIC), autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    return environment.get_template("report.html.j2").render(
-        page=page,
-        css=Markup(stylesheet()),
-        script=Markup(module() + _static("page.js")),
-        data=Markup(script_json(data)),
-    )
-
-
-def module() -> str:
-    """The front-end as the text of one JavaScript module (it exports mount and render)."""
-    return "\n".join(_static(name) for name in SCRIPTS)
-
-
-def stylesheet() -> str:
-    """The colours and rules of the page."""
-    return palette.stylesheet() + "".join(_static(name) for name in STYLES)
+    return render("report.html.j2", data, page=page)
 
 
 def _content(
@@ -142,19 +102,13 @@ def _content(
     tables = tabulate(dataset)
     opening = headline(dataset, provenance, tables)
     balanced = B.balanced(dataset, families=True)
-    found = reading.Reading.of(dataset, tables)
+    found = reading.Reading.of(tables)
     trained = transfer.Training.of(runs)
     before = transfer.untrained(trained, tables, balanced, provenance)
-    reader = reader_payload(dataset, max_examples, max_bytes)
+    data = explorer_payload(dataset, max_examples, max_bytes, tables)
+    reader = data["reader"]
+    gaps = transfer.transfer_data(trained)
     n, clusters = dataset.sizes["example"], len(set(T.labels(dataset, "cluster")))
-    data = _figure_data(dataset, found)
-    data |= {
-        "ladder": behaviour.ladder_data(balanced),
-        "controls": behaviour.controls_data(tables.controls),
-        "patching": patching.patching_data(tables.head_effects, tables.layer_effects),
-        "transfer": transfer.transfer_data(trained),
-        "reader": reader,
-    }
     page = Page(
         title=opening.title,
         kicker=f"Role Lens · {opening.subtitle}",
@@ -175,6 +129,11 @@ def _content(
             "windows": patching.window_table(tables.windows),
             "patched": patching.patched_table(tables.top_heads),
         },
+        figures={
+            "ladder": dots.ladder(behaviour.ladder_data(balanced)),
+            "controls": dots.controls(behaviour.controls_data(tables.controls)),
+            **({"transfer": dots.transfer(gaps)} if gaps else {}),
+        },
         texts=TEXTS,
         captions=CAPTIONS,
         leads={
@@ -185,7 +144,7 @@ def _content(
         },
         notes=behaviour.label_notes(tables.label_mass),
         limits=made.limits(provenance, n, clusters),
-        provenance=made.provenance_rows(provenance, reader, float(reader["error"])),
+        provenance=made.provenance_rows(provenance, reader),
         templates=made.templates(provenance),
         excluded=made.excluded(provenance),
         help=HELP,
@@ -193,41 +152,3 @@ def _content(
         training=transfer.section(trained, provenance) if trained else None,
     )
     return page, data
-
-
-def _figure_data(dataset: xr.Dataset, found: reading.Reading) -> dict[str, Any]:
-    spans, marks = T.coordinate(dataset, "span"), T.coordinate(dataset, "mark")
-    return {
-        "layers": dataset.sizes.get("layer", 0),
-        "heads": dataset.sizes.get("head", 0),
-        "start": reading.start_head(found),
-        "spans": [{"name": name, "label": palette.SPAN_LABELS.get(name, name)} for name in spans],
-        "marks": [{"name": name, "label": palette.MARK_LABELS.get(name, name)} for name in marks],
-        "norms": [{"name": name, **words} for name, words in NORMS.items()],
-        "look": reading.look_data(found, spans),
-        "maps": reading.map_data(found),
-        "where": reading.where_data(dataset, spans),
-    }
-
-
-@cache
-def _static(name: str) -> str:
-    """A file of ours without its indentation and comments, on which nothing in it depends."""
-    lines = (STATIC / name).read_text(encoding="utf-8").splitlines()
-    text = "\n".join(line.strip() for line in lines if line.strip()) + "\n"
-    return re.sub(r"^/\*.*?\*/\n", "", text, flags=re.MULTILINE | re.DOTALL)
-
-
-def _replace(target: Path, text: str) -> None:
-    """Writes beside the target and renames, so that no half-written file is ever seen there."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(text)
-        # mkstemp makes files that only the owner can read; a report is made to be handed on.
-        temporary.chmod(0o644)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

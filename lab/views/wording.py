@@ -62,12 +62,14 @@ NORMS: dict[str, dict[str, str]] = {
         "unit": "share",
         "note": "Share of the decision's attention on each part of the prompt. Shares add up to "
         "100 %; the first token takes what a head does not use.",
+        "colour": "",
     },
     "sink_excluded": {
         "label": "without the sink",
         "of": "attention beyond the first token",
         "unit": "share",
         "note": "The first token is left out and the rest adds up to 100 %.",
+        "colour": "Colour: share of the attention that is not on the first token.",
     },
     "enrichment": {
         "label": "per token",
@@ -75,6 +77,8 @@ NORMS: dict[str, dict[str, str]] = {
         "unit": "times",
         "note": "Share of attention divided by share of tokens: 1 means as much as if attention "
         "were spread evenly, so that long parts have no advantage. Scale by powers of ten.",
+        "colour": "Colour: attention over an even share of it, which is the same for all tokens of "
+        "a text.",
     },
     "norm_weighted": {
         "label": "weighted by what is read",
@@ -82,6 +86,8 @@ NORMS: dict[str, dict[str, str]] = {
         "unit": "share",
         "note": "Attention times the length of what each token writes into the head's output "
         "(Kobayashi et al. 2020): a token that is looked at but carries nothing counts little.",
+        "colour": "Colour: attention as it is. The bars above the texts are weighted by what is "
+        "read, which is kept for whole parts of a prompt only.",
     },
 }
 """The normalisations of span mass, in the order of the switch."""
@@ -358,6 +364,6 @@ TEXTS: dict[str, str] = {
     "heads and examples. Layers run upwards in every figure of this page: 0, the first, is "
     "at the bottom.",
     "heads": "How much each head looks at the passage. Choose a head by clicking on it, or with "
-    "the arrow keys; the reader below follows.",
+    "the arrow keys, and a set of heads by dragging; the reader below follows.",
 }
 """What introduces each section."""

@@ -15,8 +15,9 @@ from synthetic_study import synthetic_study
 from lab.errors import LabError
 from lab.instruments.summaries import headline
 from lab.views.packing import LEVELS, QUANTISATION_ERROR, script_json, unpack_rows
+from lab.views.page import module, widget_stylesheet
 from lab.views.reading_payload import reader_payload, without_absent_spans
-from lab.views.report import module, render_report, stylesheet, write_report
+from lab.views.report import render_report, write_report
 
 MEGABYTE = 1_000_000
 
@@ -76,10 +77,18 @@ def test_the_stated_quantisation_error_holds_for_every_row(study, html):
     assert f"{100 * QUANTISATION_ERROR:.1f} percentage points" in words_of(html)
     for i, example in enumerate(data["reader"]["examples"]):
         for role, side in example["roles"].items():
+            norms = np.frombuffer(base64.b64decode(side["norm"]), np.uint8).reshape(5, 4, 7)
+            weighted = dataset["norm_mass"].sel(role=role).isel(example=i)
+            weighted = (weighted / weighted.sum("span")).values
+            assert np.abs(norms / LEVELS - weighted).max() <= QUANTISATION_ERROR + 1e-9
             n = len(base64.b64decode(side["span"]))
             rows = unpack_rows(base64.b64decode(side["rows"]), 20, n).reshape(5, 4, n)
             stored = dataset["attention"].sel(role2=role).isel(example=i).values[..., :n]
             assert (rows == stored).all()
+            beyond = np.frombuffer(base64.b64decode(side["beyond"]), np.uint8).reshape(5, 4, 7)
+            rest = dataset["mass"].sel(role=role).isel(example=i).drop_sel(span="sink")
+            rest = (rest / rest.sum("span")).values
+            assert np.abs(beyond[..., 1:] / LEVELS - rest).max() <= QUANTISATION_ERROR + 1e-9
             mass = np.frombuffer(base64.b64decode(side["mass"]), np.uint8).reshape(5, 4, 7)
             exact = dataset["mass"].sel(role=role).isel(example=i).values
             assert np.abs(mass / LEVELS - exact).max() <= QUANTISATION_ERROR + 1e-9
@@ -127,7 +136,8 @@ def test_nothing_in_the_page_points_to_a_network(html):
 
 
 def test_our_front_end_stays_small():
-    assert len((module() + stylesheet()).encode()) < 60_000
+    """What a notebook is sent; a page adds its own chrome around it."""
+    assert len((module() + widget_stylesheet()).encode()) < 60_000
 
 
 def test_no_text_becomes_markup_in_our_script():
@@ -136,23 +146,25 @@ def test_no_text_becomes_markup_in_our_script():
 
 def test_24_examples_of_600_tokens_fit_into_ten_megabytes(long_prompts, html):
     reader = reader_payload(long_prompts(n=24, tokens=600, layers=30, heads=9))
-    assert len(reader["examples"]) == 24
+    assert reader["held"] == 24 == sum(e["roles"] is not None for e in reader["examples"])
     assert len(script_json(reader)) + len(html) < 10 * MEGABYTE
 
 
 def test_many_long_examples_are_thinned_out_evenly(long_prompts):
     dataset = long_prompts(n=160, tokens=3000, layers=2, heads=2)
     reader = reader_payload(dataset, max_bytes=MEGABYTE)
-    held = len(reader["examples"])
-    assert 1 < held < 160 and reader["of"] == 160
+    held = [e for e in reader["examples"] if e["roles"]]
+    assert 1 < len(held) < 160 and reader["held"] == len(held)
+    assert len(reader["examples"]) == reader["of"] == 160
     assert len(script_json(reader)) < 1.1 * MEGABYTE
-    assert {e["family"] for e in reader["examples"]} == set(dataset["family"].values)
+    assert {e["family"] for e in held} == set(dataset["family"].values)
 
 
 def test_the_page_says_when_the_reader_does_not_hold_all(study):
     dataset, provenance = study
     words = words_of(render_report(dataset, provenance, max_examples=5))
-    assert "5 of 12 examples are here, taken in turn from every kind of question" in words
+    assert "All 12 examples are listed" in words
+    assert "the texts of 5 are here, taken in turn from every kind of question" in words
 
 
 @pytest.fixture(scope="module")
@@ -205,10 +217,11 @@ def test_a_study_that_read_only_some_examples_shows_those(study):
         less[name].loc[{"example": unread}] = np.nan
     less["tokens"].loc[{"example": unread}] = ""
     html = render_report(less, provenance)
-    assert [e["id"] for e in data_of(html)["reader"]["examples"]] == list(
-        less["example"].values[:4]
-    )
-    assert "Attention was measured on 4 of 12 examples; all of these are here" in words_of(html)
+    listed = data_of(html)["reader"]["examples"]
+    assert [e["id"] for e in listed] == list(less["example"].values)
+    assert [e["roles"] is not None for e in listed] == [True] * 4 + [False] * 8
+    assert [e["measured"] for e in listed] == [True] * 4 + [False] * 8
+    assert "measured on 4 of 12 examples; the texts of all of these are here" in words_of(html)
 
 
 def test_one_example_and_no_provenance_are_enough(study):

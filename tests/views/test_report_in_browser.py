@@ -60,7 +60,7 @@ def test_the_page_asks_for_nothing_and_complains_of_nothing(report, open_page):
     opened = open_page(report)
     assert opened.requests == [report.as_uri()]
     assert opened.complaints == []
-    assert count(opened.page, "[data-view]") >= 6
+    assert count(opened.page, "[data-view]") >= 7
     assert opened.page.evaluate(
         "[...document.querySelectorAll('[data-view]')].every((el) => el.childElementCount > 0)"
     )
@@ -99,7 +99,7 @@ def highlights(page, role: str) -> list[str]:
 
 
 def chosen(page) -> list[str]:
-    return page.locator("[data-view=reader] .rl-selects select").evaluate_all(
+    return page.locator(".rl-selects select").evaluate_all(
         "(menus) => menus.map((menu) => menu.value)"
     )
 
@@ -107,7 +107,7 @@ def chosen(page) -> list[str]:
 def test_clicking_a_head_changes_both_texts(report, open_page):
     page = open_page(report).page
     before = [highlights(page, role) for role in ("generator", "evaluator")]
-    picture = page.locator(".rl-map-difference .rl-map-picture svg")
+    picture = page.locator(".rl-map-difference .rl-map svg")
     box = picture.bounding_box()
     start = chosen(page)
     # The cell of layer 0, head 0: the lowest on the left, right of the layer numbers.
@@ -119,7 +119,7 @@ def test_clicking_a_head_changes_both_texts(report, open_page):
     assert before[0] != after[0] and before[1] != after[1]
     assert (
         f"Layer {wanted[0]}, head {wanted[1]}"
-        in page.locator("[data-view=heads] .rl-readout").inner_text()
+        in page.locator("[data-view=maps] .rl-readout").inner_text()
     )
 
 
@@ -153,7 +153,7 @@ def test_the_reader_agrees_with_the_stored_attention(study, report, open_page):
     row = dataset["attention"].isel(example=0, layer=3, head=2).sel(role2="evaluator").values
     index = int(np.argmax(row[1:])) + 1
     page.locator(f".r-evaluator .t[data-i='{index}']").hover()
-    said = page.locator(".rl-reading > .rl-readout").inner_text()
+    said = page.locator("[data-view=reader] > .rl-readout").inner_text()
     percent = 100 * int(row[index]) / 255
     shown = f"{percent:.0f}" if percent >= 9.95 else f"{percent:.1f}"
     assert f"token {index} of" in said
@@ -165,27 +165,8 @@ def test_tokens_can_be_read_with_the_keyboard(report, open_page):
     page.locator(".r-generator").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert "token 1 of" in page.locator(".rl-reading > .rl-readout").inner_text()
+    assert "token 1 of" in page.locator("[data-view=reader] > .rl-readout").inner_text()
     assert count(page, ".t.on") >= 1
-
-
-def test_filters_and_keys_choose_examples(report, open_page):
-    page = open_page(report).page
-    assert count(page, ".rl-option") == 12
-    page.get_by_label("Search examples").fill("ferries")
-    assert count(page, ".rl-option") == 1
-    assert "ferries" in page.locator(".rl-question").inner_text()
-    page.get_by_label("Search examples").fill("")
-    page.get_by_role("listbox").focus()
-    page.keyboard.press("Home")
-    first = page.locator(".rl-question").inner_text()
-    page.keyboard.press("ArrowDown")
-    assert page.locator(".rl-question").inner_text() != first
-    page.get_by_label("Outcome").select_option("11")
-    options = page.locator(".rl-option").all_inner_texts()
-    assert all("answered right" in text and "judged right" in text for text in options)
-    page.get_by_label("Search examples").fill("no such question")
-    assert "No example fits" in page.locator(".rl-picker").inner_text()
 
 
 def test_the_measure_is_one_choice_for_the_whole_page(report, open_page):
@@ -193,15 +174,14 @@ def test_the_measure_is_one_choice_for_the_whole_page(report, open_page):
     page.locator("#layers .rl-choice button").nth(2).click()
     pressed = page.locator("#heads .rl-choice button[aria-pressed=true]").inner_text()
     assert pressed == "per token"
-    assert "even share" in page.locator("[data-view=heads] .rl-readout").inner_text()
+    assert "even share" in page.locator("[data-view=maps] .rl-readout").inner_text()
 
 
 def test_contrast_and_direction_change_the_patching_figure(report, open_page):
     page = open_page(report).page
     figure = page.locator("[data-view=patching]")
     before = figure.locator("svg").first.get_attribute("aria-label")
-    figure.get_by_role("button", name="true or altered passage").click()
-    figure.get_by_role("button", name="from the altered into the true passage's run").click()
+    figure.get_by_label("Put activations").select_option("passage/b_into_a")
     after = figure.locator("svg").first.get_attribute("aria-label")
     assert before != after and "altered" in after
 
@@ -229,11 +209,12 @@ def test_without_scripts_the_finding_and_the_tables_stand(report, open_page):
     assert page.locator("h1").is_visible()
     assert "need JavaScript" in page.locator("noscript").inner_text()
     assert page.locator("#behaviour table").first.is_visible()
+    assert page.locator("#behaviour .dots .dot").first.is_visible()
 
 
 def test_the_same_module_draws_into_any_element(report, open_page):
-    """As a notebook would use it: render(el, data) on a page that has nothing else."""
-    from lab.views.report import module
+    """As another page would use it: renderViews(el, data) on a page that has nothing else."""
+    from lab.views.page import module
 
     page = open_page(report).page
     said = page.evaluate(
@@ -244,7 +225,7 @@ def test_the_same_module_draws_into_any_element(report, open_page):
             document.body.replaceChildren();
             const el = document.createElement("div");
             document.body.append(el);
-            const store = lens.render(el, data, { layer: 1, head: 2 }, ["heads", "reader"]);
+            const store = lens.renderViews(el, data, { layer: 1, head: 2 }, ["maps", "reader"]);
             store.set({ layer: 2 });
             return el.querySelector(".rl-readout").textContent;
         }""",

@@ -66,7 +66,7 @@ def candidate_lead(table: pd.DataFrame) -> str:
 
 def changed_lead(found: Reading, level: float = 0.05) -> str:
     """How many heads change at all, and in which direction."""
-    frame = found.heads["raw"]
+    frame = found.heads
     clear = frame[frame["p_adjusted"] <= level]
     less, more = int((clear["value"] > 0).sum()), int((clear["value"] < 0).sum())
     return (

@@ -30,7 +30,7 @@ def limits(provenance: Provenance, n: int, clusters: int) -> list[str]:
 
 
 def provenance_rows(
-    provenance: Provenance, reader: Mapping[str, Any], error: float
+    provenance: Provenance, reader: Mapping[str, Any]
 ) -> list[tuple[str, list[str]]]:
     """Terms and lines for the table that says how the report was made."""
     model = _part(provenance, "model")
@@ -54,11 +54,8 @@ def provenance_rows(
         (
             "In this page",
             [
-                "Attention on single tokens is rounded to 1/255, so it is off by at most "
-                f"{100 * error:.1f} percentage points; what rounds to zero is not stored. Span "
-                "shares of single examples are rounded in the same way. All means, ratios and "
-                "intervals are from the exact values.",
-                f"The reader holds {len(reader['examples'])} of {reader['of']} examples.",
+                quantisation(reader),
+                f"The reader holds {reader['held']} of {reader['of']} examples.",
                 "Intervals are 95 %: bootstrap over examples, or over passages where examples "
                 "share one; Wilson's for plain shares. p-values are from sign-flip tests, "
                 "corrected over all heads (Benjamini-Hochberg).",
@@ -70,7 +67,7 @@ def provenance_rows(
 
 def reader_lead(reader: Mapping[str, Any]) -> str:
     """How to use the reader, and which examples it holds."""
-    held, read, total = len(reader["examples"]), int(reader["read"]), int(reader["of"])
+    held, read, total = int(reader["held"]), int(reader["read"]), int(reader["of"])
     lead = (
         "Choose an example and a head. Colour shows how much of the decision's attention falls on "
         "each token, in both roles; it grows with the square root, so that faint marks stay "
@@ -78,15 +75,27 @@ def reader_lead(reader: Mapping[str, Any]) -> str:
     )
     if held == total:
         return f"{lead} All {count(total, 'example')} are here."
+    if not read:
+        return f"{lead} Attention on single tokens was not kept."
     if held == read:
         return (
-            f"{lead} Attention was measured on {read} of {count(total, 'example')}; all of these "
-            "are here."
+            f"{lead} Attention was measured on {read} of {count(total, 'example')}; the texts of "
+            "all of these are here."
         )
     return (
-        f"{lead} To keep this file small, {held} of {count(total, 'example')} are here, taken in "
-        "turn from every kind of question and outcome, in the order of the data; all numbers above "
-        f"are over all {total}."
+        f"{lead} All {count(total, 'example')} are listed; to keep this file small, the texts of "
+        f"{held} are here, taken in turn from every kind of question and outcome, in the order of "
+        "the data. Means are over all that were measured."
+    )
+
+
+def quantisation(reader: Mapping[str, Any]) -> str:
+    """How exact the numbers of single examples are."""
+    return (
+        "Attention on single tokens is rounded to 1/255, so it is off by at most "
+        f"{100 * float(reader['error']):.1f} percentage points; what rounds to zero is not stored. "
+        "Span shares of single examples are rounded in the same way. All means, ratios and "
+        "intervals are from the exact values."
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 import xarray as xr
 
-from lab.instruments.statistics import Estimate
+from lab.instruments.statistics import Estimate, bootstrap_means
 from lab.instruments.summaries import Tables, reading
 from lab.instruments.summaries import tables as T
 from lab.views.format import Format, interval, percent, points, q_value, ratio
@@ -33,22 +33,17 @@ class Reading:
 
     by_region: pd.DataFrame
     ratios: pd.DataFrame
-    layers: dict[str, pd.DataFrame]
-    heads: dict[str, pd.DataFrame]
+    heads: pd.DataFrame
     overlap: reading.HeadOverlap
     instead: pd.DataFrame
 
     @classmethod
-    def of(cls, dataset: xr.Dataset, tables: Tables) -> Reading:
-        """The summaries of a study's attention; those that ``tables`` lacks are computed."""
-        others = [norm for norm in NORMS if norm != "raw"]
-        layers = {norm: reading.by_layer(dataset, norm) for norm in others}
-        heads = {norm: reading.head_differences(dataset, normalisation=norm) for norm in others}
+    def of(cls, tables: Tables) -> Reading:
+        """The summaries of a study's attention, from all its tables."""
         return cls(
             tables.by_region,
             tables.ratios,
-            {"raw": tables.by_layer} | layers,
-            {"raw": tables.head_differences} | heads,
+            tables.head_differences,
             tables.overlap,
             tables.where_instead,
         )
@@ -97,7 +92,7 @@ def comparison_table(found: Reading) -> Table:
 
 def changed_table(found: Reading, k: int = 10) -> Table:
     """The heads whose attention to the passage differs most between the roles."""
-    frame = found.heads["raw"]
+    frame = found.heads
     order = frame["value"].abs().sort_values(ascending=False, kind="stable").index
     rows = []
     for record in frame.loc[order[:k]].to_dict("records"):
@@ -177,11 +172,28 @@ def _place(region: str, mass: float, form: Format = percent, unit: str = "") -> 
 
 # --- figure data --------------------------------------------------------------------------------
 
+Frames = dict[str, pd.DataFrame]
+"""A table for each normalisation."""
 
-def look_data(found: Reading, spans: list[str]) -> dict[str, dict[str, list[list[float | None]]]]:
+
+def by_norm(dataset: xr.Dataset, tables: Tables | None = None) -> tuple[Frames, Frames]:
+    """Heads (`head_differences`) and layers (`by_layer`) in every normalisation.
+
+    ``tables`` saves computing the raw ones again.
+    """
+    heads = {"raw": tables.head_differences} if tables else {}
+    layers = {"raw": tables.by_layer} if tables else {}
+    for norm in NORMS:
+        if norm not in heads:
+            heads[norm] = reading.head_differences(dataset, normalisation=norm)
+            layers[norm] = reading.by_layer(dataset, norm)
+    return heads, layers
+
+
+def look_data(layers: Frames, spans: list[str]) -> dict[str, dict[str, list[list[float | None]]]]:
     """Mean attention by normalisation and role: a list of spans for each layer."""
     data = {}
-    for norm, frame in found.layers.items():
+    for norm, frame in layers.items():
         data[norm] = {role: _grid(frame[frame["role"] == role], spans) for role in ROLES}
     return data
 
@@ -191,20 +203,29 @@ def _grid(frame: pd.DataFrame, spans: list[str]) -> list[list[float | None]]:
     return [rounded(row) for row in wide.reindex(columns=spans).to_numpy()]
 
 
-def map_data(found: Reading) -> dict[str, dict[str, list[float | None]]]:
-    """By normalisation: attention to the passage in each role, difference, interval, q; by head."""
-    columns = {
-        "generator": "generator",
-        "evaluator": "evaluator",
-        "difference": "value",
-        "low": "low",
-        "high": "high",
-        "q": "p_adjusted",
-    }
-    return {
-        norm: {name: rounded(frame[column]) for name, column in columns.items()}
-        for norm, frame in found.heads.items()
-    }
+Map = dict[str, list[float | None]]
+"""By head: value, low, high, and q where something was tested."""
+
+
+def map_data(dataset: xr.Dataset, heads: Frames) -> dict[str, dict[str, Map]]:
+    """By normalisation: attention to the passage in each role, and the difference; by head."""
+    data: dict[str, dict[str, Map]] = {}
+    for norm, frame in heads.items():
+        difference = {"value": "value", "low": "low", "high": "high", "q": "p_adjusted"}
+        data[norm] = {"difference": {k: rounded(frame[c]) for k, c in difference.items()}}
+        for role in ROLES:
+            data[norm][role] = _role_map(dataset, norm, role)
+    return data
+
+
+def _role_map(dataset: xr.Dataset, norm: str, role: str) -> Map:
+    """Mean attention of every head on the passage in one role, with bootstrap intervals."""
+    if not reading.measured(dataset):
+        return {"value": [], "low": [], "high": []}
+    values = reading.regions(dataset, norm).sel(region="context", role=role)
+    by_head = values.transpose("example", "layer", "head").values
+    means = bootstrap_means(by_head, T.labels(dataset, "cluster"))
+    return {name: rounded(getattr(means, name)) for name in ("value", "low", "high")}
 
 
 def where_data(dataset: xr.Dataset, spans: list[str]) -> dict[str, list[float | None]]:
@@ -216,10 +237,10 @@ def where_data(dataset: xr.Dataset, spans: list[str]) -> dict[str, list[float | 
     return {role: rounded(mean.sel(role=role).transpose(*order).values, 3) for role in ROLES}
 
 
-def start_head(found: Reading) -> dict[str, int]:
+def start_head(heads: pd.DataFrame) -> dict[str, int]:
     """The head that the page shows first: the one that changes most."""
-    values = found.heads["raw"]["value"].abs()
+    values = heads["value"].abs()
     if values.isna().all():
         return {"layer": 0, "head": 0}
-    record = found.heads["raw"].iloc[int(values.argmax())]
+    record = heads.iloc[int(values.argmax())]
     return {"layer": int(record["layer"]), "head": int(record["head"])}

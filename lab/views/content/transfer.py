@@ -14,8 +14,9 @@ from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import behaviour as B
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries import transfer
+from lab.instruments.summaries.runs import BASE, Run, common
 from lab.instruments.summaries.summary import FOR_READERS, Tables
-from lab.instruments.summaries.transfer import BASE, TRANSFER_METRICS, Claim, Run
+from lab.instruments.summaries.transfer import TRANSFER_METRICS, Claim
 from lab.views.content.behaviour import Untrained, estimate_data
 from lab.views.content.curves import Curve, curve_size, curves, stored_curve
 from lab.views.format import (
@@ -70,12 +71,12 @@ class Training:
         light = [run for run in light if run.dataset.sizes.get("example")]
         if len({run.name for run in light}) < 2:
             return None
-        light = transfer.common(light)
+        light = common(light)
         matrix = transfer.matrix(light)
         return cls(
             light,
             matrix,
-            transfer.claims(matrix),
+            transfer.claims(matrix, light),
             transfer.inside(light),
             transfer.head_changes(light),
         )
@@ -240,7 +241,11 @@ def claims_table(found: Training) -> Table:
     for claim in found.claims:
         gap = claim.difference
         small = f"{interval(gap, decimal)} n\u00a0=\u00a0{gap.n}".strip()
-        cells = (words(claim.seen), Cell(signed(gap.value), small), words(claim.measure, "what"))
+        cells = (
+            Cell(claim.seen, claim.caveat, "text"),
+            Cell(signed(gap.value), small),
+            words(claim.measure, "what"),
+        )
         rows.append(Row(claim.text, cells))
     columns = ("claim", "here", "difference from untrained", "what was measured")
     return table("Published claims on training one role", columns, rows)

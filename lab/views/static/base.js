@@ -1,55 +1,69 @@
 /* Role Lens: the views of one study, drawn from plain JSON data. No dependency, no network.
-   A page calls mount(root, data); a notebook widget calls render(el, data, state).
+   A page calls mount(root, data); a notebook widget calls the default export's render.
    All text from data reaches the page through text nodes and attributes, never as markup. */
 
-const SVG = "http://www.w3.org/2000/svg";
-const ROLES = ["generator", "evaluator"];
-const WHEN = { generator: "when answering", evaluator: "when judging" };
-const NB = "\u00a0";
+const SVG = "http://www.w3.org/2000/svg",
+  ROLES = ["generator", "evaluator"],
+  WHEN = { generator: "when answering", evaluator: "when judging" },
+  NB = "\u00a0";
 
 /* --- words and numbers ------------------------------------------------------------------ */
 
-const known = (x) => x != null && !Number.isNaN(x);
-const minus = (text) => (Number(text) === 0 ? text.replace("-", "") : text.replace("-", "\u2212"));
-const fixed = (x, digits = 2) => (known(x) ? minus(x.toFixed(digits)) : "\u2013");
+const known = x => x != null && !Number.isNaN(x),
+  minus = text => (Number(text) === 0 ? text.replace("-", "") : text.replace("-", "\u2212")),
+  fixed = (x, digits = 2) => (known(x) ? minus(x.toFixed(digits)) : "\u2013");
 function percent(x) {
   if (!known(x)) return "\u2013";
   const p = 100 * x;
   return minus(p.toFixed(Math.abs(p) >= 9.95 || Math.abs(p) < 0.005 ? 0 : 1)) + NB + "%";
 }
-const points = (x) => (known(x) ? minus((100 * x).toFixed(Math.abs(x) >= 0.0995 ? 0 : 1)) : "\u2013");
-const times = (x) => (known(x) ? x.toFixed(x < 0.995 ? 2 : x < 9.95 ? 1 : 0) + NB + "\u00d7" : "\u2013");
-const chance = (q) => (q < 0.001 ? "q < .001" : "q = " + q.toFixed(3).replace(/^0/, ""));
-const range = (low, high, format) => (known(low) ? ` [${format(low)}, ${format(high)}]` : "");
-const largestAt = (values) => values.reduce((best, x, i) => (Math.abs(x) > Math.abs(values[best]) ? i : best), 0);
-const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+const points = x => (known(x) ? minus((100 * x).toFixed(Math.abs(x) >= 0.0995 ? 0 : 1)) : "\u2013"),
+  times = x => (known(x) ? x.toFixed(x < 0.995 ? 2 : x < 9.95 ? 1 : 0) + NB + "\u00d7" : "\u2013"),
+  chance = q => (q < 0.001 ? "q < .001" : "q = " + q.toFixed(3).replace(/^0/, "")),
+  range = (low, high, format) => (known(low) ? ` [${format(low)}, ${format(high)}]` : ""),
+  largestAt = values => values.reduce((best, x, i) => (Math.abs(x) > Math.abs(values[best]) ? i : best), 0),
+  count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 /* --- elements --------------------------------------------------------------------------- */
 
-const maker = (create) => (tag, attributes = {}, ...children) => {
-  const node = create(tag);
-  for (const [name, value] of Object.entries(attributes)) {
+/* h("p.name", { attributes }, ...children): an element; the attributes may be left out. A child is
+   text or a node, or null for nothing; "on..." is a listener. */
+const maker = create => (what, ...children) => {
+  const [tag, ...names] = what.split("."),
+    node = create(tag),
+    given = children[0] && children[0].constructor === Object ? children.shift() : {};
+  if (names.length) node.setAttribute("class", names.join(" "));
+  if (tag === "button") node.type = "button";
+  for (const [name, value] of Object.entries(given)) {
     if (value == null || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    if (name.startsWith("on")) node[name] = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.filter((child) => child != null));
+  node.append(...children.filter(child => child != null));
   return node;
 };
-const h = maker((tag) => document.createElement(tag));
-const s = maker((tag) => document.createElementNS(SVG, tag));
+const h = maker(tag => document.createElement(tag)),
+  s = maker(tag => document.createElementNS(SVG, tag));
+
+/** f(0), f(1), ... f(n - 1). */
+const upTo = (n, f) => Array.from({ length: n }, (_, i) => f(i));
+const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
+
+/** Adds listeners by name. */
+const listen = (node, calls) => Object.entries(calls).forEach(([name, call]) => node.addEventListener(name, call));
 
 /** A small state container: views listen to the keys they show, so linked views stay in step. */
-export function createStore(initial) {
+function createStore(initial) {
   let state = { ...initial };
   const listeners = [];
   return {
-    get: (key) => state[key],
+    get: key => state[key],
+    all: () => state,
     set(patch) {
-      const changed = Object.keys(patch).filter((key) => state[key] !== patch[key]);
+      const changed = Object.keys(patch).filter(key => !same(state[key], patch[key]));
       if (!changed.length) return;
       state = { ...state, ...patch };
-      for (const { keys, draw } of listeners) if (keys.some((key) => changed.includes(key))) draw();
+      for (const { keys, draw } of listeners) if (keys.some(key => changed.includes(key))) draw();
     },
     on(keys, draw) {
       listeners.push({ keys, draw });
@@ -58,8 +72,17 @@ export function createStore(initial) {
   };
 }
 
-const readoutLine = () => h("p", { class: "rl-readout", role: "status", "aria-live": "polite" });
-const absent = (el, what) => void el.append(h("p", { class: "rl-note" }, what));
+const readoutLine = () => h("p.rl-readout", { role: "status", "aria-live": "polite" }),
+  bar = (from, share, names = "") => h(from ? "span.rl-bar.rl-zero" : "span.rl-bar", { "aria-hidden": "true" }, h("i", { style: `left:${100 * Math.min(from, from + share)}%;width:${100 * Math.abs(share)}%`, class: names })),
+  verdictOf = log_odds => (log_odds > 0 ? "accept" : "reject"),
+  linePath = points => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+
+/** Makes a button choose a head; returns how to show it pressed while that head is chosen. */
+function choosesHead(button, store, layer, head) {
+  button.onclick = () => store.set({ layer, head, scope: "head" });
+  return () => button.setAttribute("aria-pressed", store.get("layer") === layer && store.get("head") === head);
+}
+const absent = (el, what) => void el.append(h("p.rl-note", what));
 
 /** Calls draw(width) now and whenever the element's width changes. */
 function responsive(el, draw) {
@@ -73,69 +96,84 @@ function responsive(el, draw) {
   return () => width > 0 && draw(width);
 }
 
+/** A box at the pointer, in the top layer of the page where nothing around the views cuts it off. */
 function tooltip(root) {
-  const box = h("div", { class: "rl-tip", "aria-hidden": "true" });
+  const box = h("div.rl-tip", { popover: "manual", "aria-hidden": "true" });
   root.append(box);
+  let on = false;
   return {
     show(event, text) {
       if (!text) return this.hide();
       box.textContent = text;
-      box.classList.add("on");
-      const { width, height } = box.getBoundingClientRect();
-      const left = Math.max(8, Math.min(event.clientX + 14, innerWidth - width - 8));
-      const below = event.clientY + 18;
+      if (!on && box.isConnected && box.showPopover) box.showPopover();
+      on = true;
+      const { width, height } = box.getBoundingClientRect(),
+        left = Math.max(8, Math.min(event.clientX + 14, innerWidth - width - 8)),
+        below = event.clientY + 18;
       box.style.left = left + "px";
       box.style.top = (below + height > innerHeight - 8 ? event.clientY - height - 12 : below) + "px";
     },
-    hide: () => box.classList.remove("on"),
+    hide() {
+      if (on && box.isConnected && box.hidePopover) box.hidePopover();
+      on = false;
+    },
   };
 }
 
 /** A row of buttons of which one is pressed. options: [value, label, hint]. */
 function choice(label, options, store, key) {
-  const group = h("div", { class: "rl-choice", role: "group", "aria-label": label });
-  group.append(h("span", { class: "rl-choice-label" }, label));
+  const group = h("div.rl-choice", { role: "group", "aria-label": label });
+  group.append(h("span", label));
   const buttons = options.map(([value, text, hint]) =>
-    h("button", { type: "button", title: hint, onclick: () => store.set({ [key]: value }) }, text));
+    h("button", { title: hint, onclick: () => store.set({ [key]: value }) }, text));
   group.append(...buttons);
   store.on([key], () => buttons.forEach((button, i) =>
-    button.setAttribute("aria-pressed", String(options[i][0] === store.get(key)))));
+    button.setAttribute("aria-pressed", options[i][0] === store.get(key))));
   return group;
+}
+
+/** A labelled menu. options: [value, text]. */
+function menu(label, options, onchange) {
+  return h("label.rl-menu", h("span", label),
+    h("select", { "aria-label": label, onchange: event => onchange(event.target.value) }, ...options.map(([value, text]) => h("option", { value }, text))));
 }
 
 function legend(items) {
   const entry = ([css, label]) =>
-    h("span", {}, h("i", { style: `background:var(--${css})`, "aria-hidden": "true" }), label);
-  return h("div", { class: "rl-legend" }, ...items.map(entry));
+    h("span", h("i", { style: `background:var(--${css})`, "aria-hidden": "true" }), label);
+  return h("div.rl-legend", ...items.map(entry));
 }
 
 /* --- the layer axis: the same in every figure, layer 0 at the bottom --------------------- */
 
-const AXIS = 36;
-const rowHeight = (layers) => Math.max(7, Math.min(15, 400 / layers));
-const layerTop = (layers, layer) => (layers - 1 - layer) * rowHeight(layers);
+const AXIS = 36,
+  rowHeight = layers => Math.max(7, Math.min(15, 400 / layers)),
+  layerTop = (layers, layer) => (layers - 1 - layer) * rowHeight(layers);
 
 function ticks(n, most = 8) {
-  const step = [1, 2, 4, 5, 10, 20, 25, 50, 100].find((size) => n / size <= most) || 200;
-  return Array.from({ length: Math.ceil(n / step) }, (_, i) => i * step);
+  const step = [1, 2, 4, 5, 10, 20, 25, 50, 100].find(size => n / size <= most) || 200;
+  return upTo(Math.ceil(n / step), i => i * step);
 }
 
 function layerAxis(layers) {
-  const labels = ticks(layers, 9).map((layer) =>
-    s("text", { x: AXIS - 7, y: layerTop(layers, layer) + rowHeight(layers) / 2 + 4, "text-anchor": "end" }, String(layer)));
+  const labels = ticks(layers, 9).map(layer =>
+    s("text", { x: AXIS - 7, y: layerTop(layers, layer) + rowHeight(layers) / 2 + 4, "text-anchor": "end" }, layer));
   const middle = (layers * rowHeight(layers)) / 2;
-  return s("g", { class: "rl-axis" }, ...labels,
+  return s("g.rl-axis", ...labels,
     s("text", { transform: `translate(9 ${middle}) rotate(-90)`, "text-anchor": "middle" }, "layer"));
 }
 
 /** Shows say(layer) while the pointer is over a layer of a figure. */
 function hoverLayers(svg, { data: { layers }, tip }, say) {
-  svg.addEventListener("pointermove", (event) => {
-    const layer = layers - 1 - Math.floor((event.clientY - svg.getBoundingClientRect().top) / rowHeight(layers));
-    tip.show(event, layer >= 0 && layer < layers && say(layer));
+  listen(svg, {
+    pointermove(event) {
+      const layer = layers - 1 - Math.floor((event.clientY - svg.getBoundingClientRect().top) / rowHeight(layers));
+      tip.show(event, layer >= 0 && layer < layers && say(layer));
+    },
+    pointerleave: () => tip.hide(),
   });
-  svg.addEventListener("pointerleave", () => tip.hide());
 }
 
+const drawing = (width, height, label, ...parts) => s("svg", { role: "img", width, height, viewBox: `0 0 ${width} ${height}`, "aria-label": label }, ...parts);
 const rect = (x, y, width, height, attributes) =>
   s("rect", { x, y, width: Math.max(0, width), height: Math.max(0, height), ...attributes });

@@ -1,0 +1,101 @@
+/* --- where each role looks, layer by layer ------------------------------------------------- */
+
+/* Two panels of bars (shares) or lines (times), a row for each layer. spec: table(role) -> a list of
+   spans for each layer, or null; norm(); keys. A click or the arrow keys choose a layer. */
+function layerPanels(el, ctx, spec) {
+  const { data, store } = ctx,
+    { layers, spans } = data,
+    row = rowHeight(layers),
+    height = layers * row,
+    panels = h("div.rl-two.rl-tight");
+  el.append(panels, legend(spans.map(span => ["span-" + span.name, span.label])));
+  for (const role of ROLES) {
+    const picture = h("div.rl-layers", { tabindex: "0", role: "group", "aria-label": `${role}, by layer. ${ctx.words.layer_help}` });
+    let band = null;
+    const bars = (table, x) => table.flatMap((values, layer) => {
+      let left = 0;
+      return spans.map((span, i) => {
+        const value = values[i] || 0;
+        left += value;
+        return rect(x(left - value), layerTop(layers, layer), x(left) - x(left - value), row - Math.min(1.5, row / 6), { fill: `var(--span-${span.name})`, stroke: "var(--card)", "stroke-width": 0.5 });
+      });
+    });
+    const lines = (table, x) => spans.flatMap((span, i) => {
+      const path = linePath(table.map((values, layer) => [values[i], layer]).filter(([value]) => value > 0)
+        .map(([value, layer]) => [x(value), layerTop(layers, layer) + row / 2]));
+      return path ? [s("path", { d: path, class: "rl-line", stroke: `var(--span-${span.name})` })] : [];
+    });
+    const mark = () => band && band.setAttribute("y", layerTop(layers, store.get("layer")) - 1);
+    const draw = width => {
+      const norm = spec.norm(),
+        table = spec.table(role);
+      if (!table) return picture.replaceChildren();
+      const share = norm.unit === "share",
+        right = width - 12,
+        log = value => (Math.log10(Math.max(0.01, Math.min(100, value))) + 2) / 4,
+        x = value => AXIS + (right - AXIS) * (share ? value : log(value)),
+        stops = share ? [[0, "0"], [0.5, "50"], [1, "100\u00a0%"]] : [[0.01, "0.01"], [0.1, "0.1"], [1, "1\u00a0\u00d7"], [10, "10"], [100, "100"]],
+        guides = stops.map(([value]) => s("path", { d: `M${x(value)} 0V${height}`, class: value === 1 && !share ? "rl-grid rl-strong" : "rl-grid" })),
+        labels = stops.map(([value, text]) => s("text", { x: x(value), y: height + 15, "text-anchor": value === stops[stops.length - 1][0] ? "end" : "middle" }, text));
+      band = rect(AXIS - 2, 0, right - AXIS + 4, row + 0.5, { class: "rl-mark", rx: 2 });
+      const svg = drawing(width, height + 20, describeLook(ctx, role, norm, table),
+        layerAxis(layers), ...guides, ...(share ? bars(table, x) : lines(table, x)), s("g.rl-axis", ...labels), band);
+      hoverLayers(svg, ctx, layer => {
+        const parts = spans.map((span, i) => [span.label, table[layer][i]]).filter(([, value]) => known(value))
+          .sort((a, b) => b[1] - a[1]).map(([label, value]) => `${label} ${formatOf(norm)(value)}`);
+        return `Layer ${layer}, ${WHEN[role]}: ${parts.join(", ")}.`;
+      });
+      picture.replaceChildren(svg);
+      mark();
+    };
+    const choose = layer => store.set({ layer: inside(layer, layers), scope: "layer" });
+    listen(picture, {
+      click(event) {
+        const layer = layers - 1 - Math.floor((event.clientY - picture.getBoundingClientRect().top) / row);
+        if (layer >= 0) choose(layer);
+      },
+      keydown(event) {
+        const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        choose(store.get("layer") + by);
+      },
+    });
+    panels.append(h("div.rl-panel", h("h4", { class: role }, role), picture));
+    store.on(spec.keys, responsive(picture, draw));
+    store.on(["layer"], mark);
+  }
+}
+
+function describeLook(ctx, role, norm, table) {
+  const i = ctx.data.spans.findIndex(span => span.name === "context"),
+    values = table.map(row => row[i]),
+    top = largestAt(values),
+    mean = values.reduce((sum, value) => sum + (value || 0), 0) / values.length;
+  return `${role}, ${norm.label}, layer by layer: ${formatOf(norm)(mean)} on the passage on average, most in layer ${top} (${formatOf(norm)(values[top])}).`;
+}
+
+/** Mean over the study. */
+function spanMass(el, ctx) {
+  if (!ctx.data.look.raw.generator.length) return absent(el, ctx.words.no_attention);
+  layerPanels(el, ctx, { norm: () => normOf(ctx), table: role => ctx.data.look[ctx.store.get("norm")][role], keys: ["norm"] });
+}
+
+/** The chosen example, mean over the heads of each layer. */
+function spanFlow(el, ctx) {
+  const { data, store } = ctx;
+  if (!data.reader.held && !ctx.live) return absent(el, ctx.words.no_tokens);
+  const said = h("p.rl-note");
+  el.append(said);
+  layerPanels(el, ctx, {
+    norm: () => normOf(ctx), keys: ["example", "loaded", "norm"],
+    table(role) {
+      const sides = ctx.sides(),
+        rows = layer => upTo(data.heads, head => layer * data.heads + head);
+      return sides && upTo(data.layers, layer => spanValues(ctx, sides[role], rows(layer)));
+    },
+  });
+  store.on(["example", "loaded", "norm"], () => {
+    said.textContent = ctx.sides() ? `${quoted(ctx.example().question)} ${ctx.words.flow}` : ctx.words.not_here;
+  });
+}

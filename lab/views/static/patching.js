@@ -1,0 +1,55 @@
+/* --- patching: what moves the decision when it is put from one run into another --------------- */
+
+/** The study's sweeps: one head at a time, and a whole layer at a time. */
+function patching(el, ctx) {
+  const { data, store } = ctx;
+  if (!data.patching.length) return absent(el, ctx.words.no_patching);
+  const now = () => patchOf(ctx, store.get("patch")),
+    said = h("p.rl-note"), readout = readoutLine(),
+    map = h("div.rl-panel", h("h4", "one head at a time")), curves = h("div.rl-panel", h("h4", "a whole layer at a time"));
+  el.append(h("div.rl-controls", menu("Put activations", data.patching.map(p => [p.key, sweepOf(p)]), patch => store.set({ patch }))),
+    said, h("div.rl-two", map, curves), readout);
+  const update = quantityMap(map, ctx, "Restoration", () => store.get("patch")),
+    site = name => () => now().layers[name],
+    redraw = restorationCurves(curves, ctx, [["residual stream", "more", site("resid")], ["MLP output", "less", site("mlp")]]);
+  store.on(["patch"], () => {
+    said.textContent = update().note;
+    redraw();
+  });
+  store.on(["patch", "layer", "head"], () => {
+    const [layer, head] = ctx.headAt(largestAt(now().head.value)),
+      words = (...at) => patchWords(now(), data.heads, ...at, true);
+    readout.replaceChildren(h("b", words(store.get("layer"), store.get("head"))), " Strongest: ", words(layer, head));
+  });
+}
+
+const sweepOf = p => `${p.contrast_label}: ${p.direction_label}`;
+
+/** R against the layer. sites: [label, colour, now() -> {value, low, high, flip}]; returns redraw. */
+function restorationCurves(panel, ctx, sites) {
+  const { layers } = ctx.data,
+    row = rowHeight(layers),
+    height = layers * row,
+    picture = h("div");
+  panel.append(picture, legend(sites.map(([label, colour]) => [colour, label])));
+  return responsive(picture, width => {
+    const shown = sites.map(([label, colour, now]) => ({ label, colour, ...now() })),
+      all = shown.flatMap(({ value, low, high }) => [...value, ...low, ...high]).filter(known),
+      from = Math.min(-0.1, ...all), to = Math.max(1.1, ...all),
+      x = value => AXIS + 6 + ((width - AXIS - 24) * (value - from)) / (to - from),
+      pairs = values => values.map((value, layer) => [value, layer]).filter(([value]) => known(value)),
+      path = points => linePath(points.map(([value, layer]) => [x(value), layerTop(layers, layer) + row / 2])),
+      band = ({ low, high }) => (low.some(known) ? path(pairs(low)) + path(pairs(high).reverse()).replace("M", "L") + "Z" : ""),
+      stops = [0, 0.5, 1];
+    const say = layer => `Layer ${layer}: ` + shown.map(({ label, value, low, high, flip }) =>
+      `${label} R = ${fixed(value[layer])}${range(low[layer], high[layer], fixed)}${flips(flip[layer])}`).join("; ") + ".";
+    const half = shown[0].value.findIndex(value => value >= 0.5);
+    const svg = drawing(width, height + 20, `Restoration by layer. ${shown[0].label} ${half < 0 ? "stays below a half" : "carries half of the difference from layer " + half + " on"}. ${say(layers - 1)}`,
+      layerAxis(layers), ...stops.map(value => s(value === 0.5 ? "path.rl-grid" : "path.rl-grid.rl-strong", { d: `M${x(value)} 0V${height}` })),
+      ...shown.flatMap(site => [s("path", { d: band(site), fill: `var(--${site.colour})`, "fill-opacity": 0.18 }),
+        s("path.rl-line", { d: path(pairs(site.value)), stroke: `var(--${site.colour})` })]),
+      s("g.rl-axis", ...stops.map(value => s("text", { x: x(value), y: height + 15, "text-anchor": "middle" }, `R${NB}=${NB}${value}`))));
+    hoverLayers(svg, ctx, say);
+    picture.replaceChildren(svg);
+  });
+}

@@ -1,0 +1,160 @@
+/* --- what a head map can show ------------------------------------------------------------------ */
+
+const normOf = ctx => ctx.data.norms.find(norm => norm.name === ctx.store.get("norm")),
+  formatOf = norm => (norm.unit === "share" ? percent : times),
+  factor = x => minus(x.toFixed(Math.abs(x) < 0.995 ? 2 : 1)),
+  largest = values => values.reduce((top, value) => (known(value) ? Math.max(top, Math.abs(value)) : top), 1e-9),
+  patchOf = (ctx, key) => ctx.data.patching.find(p => p.key === key);
+
+function normChoice(el, ctx) {
+  const note = h("p.rl-note");
+  el.append(choice("Measure", ctx.data.norms.map(n => [n.name, n.label, n.note]), ctx.store, "norm"), note);
+  ctx.store.on(["norm"], () => { note.textContent = normOf(ctx).note; });
+}
+
+/** One quantity by head: its map of value, low, high and q; colours and limit of its scale; texts.
+    which: a role, "difference", the key of a patching sweep, or a sweep itself. */
+function quantityOf(ctx, which) {
+  const patch = which.head ? which : patchOf(ctx, which);
+  if (patch) {
+    const limit = Math.max(0.05, largest(patch.head.value));
+    return { map: patch.head, limit, colours: ["less", "more"], form: fixed, label: "restoration R: " + sweepOf(patch),
+      ends: ["R = \u2212" + fixed(limit), "0", "+" + fixed(limit)], note: `${patch.note} ${patch.used}`,
+      words: (layer, head, long) => patchWords(patch, ctx.data.heads, layer, head, long) };
+  }
+  const norm = normOf(ctx),
+    maps = ctx.data.maps[norm.name],
+    share = norm.unit === "share",
+    words = (layer, head, long) => headWords(ctx, layer, head, long),
+    about = `${norm.of} on the passage, mean over examples, n${NB}=${NB}${ctx.data.n}`;
+  if (which === "difference") {
+    const limit = largest(maps.difference.value),
+      top = share ? `${points(limit)} points` : factor(limit);
+    return { map: maps.difference, limit, colours: ["eva", "gen"], form: share ? points : factor, words, label: "generator minus evaluator",
+      ends: ["\u2212" + top, "0", "+" + top], note: `Difference of ${about}${share ? "; in percentage points" : ""}.` };
+  }
+  const limit = Math.max(...ROLES.map(role => largest(maps[role].value)));
+  return { map: maps[which], limit, colours: [null, which.slice(0, 3)], form: formatOf(norm), words, label: which,
+    ends: ["0", formatOf(norm)(limit)], note: `Share: ${about}, ${WHEN[which]}.` };
+}
+
+function headWords(ctx, layer, head, long = false) {
+  const norm = normOf(ctx),
+    maps = ctx.data.maps[norm.name],
+    i = layer * ctx.data.heads + head,
+    share = norm.unit === "share",
+    form = formatOf(norm),
+    [answering, judging] = ROLES.map(role => maps[role].value[i]),
+    { value, low, high, q } = maps.difference,
+    amount = share ? `${form(answering)} of its ${norm.of} on the passage` : `${form(answering)} its even share on the passage`,
+    gap = known(value[i]) ? (share ? `${points(value[i])} points` : factor(value[i])) : "\u2013",
+    interval = long ? range(low[i], high[i], share ? points : factor) : "";
+  return `Layer ${layer}, head ${head}: ${amount} when answering, ${form(judging)} when judging; difference ${gap}${interval}${tested(q, i)}.`;
+}
+
+function patchWords(patch, heads, layer, head, long = false) {
+  const { value, low, high, q, flip } = patch.head,
+    i = layer * heads + head;
+  return `Layer ${layer}, head ${head}: R = ${fixed(value[i])}${long ? range(low[i], high[i], fixed) : ""}${tested(q, i)}${flips(flip[i])}.`;
+}
+
+const flips = share => (known(share) ? `, the first choice changes in ${percent(share)} of the runs` : ""),
+  tested = (q, i) => (q && known(q[i]) ? ", " + chance(q[i]) : "");
+
+function elsewhere(ctx, layer, head) {
+  const { spans, where, heads } = ctx.data,
+    i = layer * heads + head;
+  const say = role => {
+    const parts = spans.map((span, k) => [span.label, where[role][i * spans.length + k]])
+      .sort((a, b) => b[1] - a[1]).slice(0, 3).map(([label, value]) => `${label} ${percent(value)}`);
+    return `${WHEN[role]}: ${parts.join(", ")}`;
+  };
+  return `Where its attention is, ${ROLES.map(say).join("; ")}.`;
+}
+
+/** A map of the quantity that now() names, with its scale; returns how to draw it anew. */
+function quantityMap(panel, ctx, label, now) {
+  const bar = h("div");
+  let shown = quantityOf(ctx, now());
+  const summary = () => {
+    const top = largestAt(shown.map.value);
+    return `${shown.label}: ${count(shown.map.value.length, "head")}; the strongest is ${shown.words(...ctx.headAt(top), true)}`;
+  };
+  const map = headMap(panel, ctx, {
+    label, summary,
+    value: (layer, head) => shown.map.value[layer * ctx.data.heads + head],
+    paint: value => [shown.colours[value < 0 ? 0 : 1] || shown.colours[1], Math.abs(value) / shown.limit],
+    describe: (layer, head) => shown.words(layer, head),
+  });
+  panel.append(bar);
+  return () => {
+    shown = quantityOf(ctx, now());
+    const [low, high] = shown.colours;
+    bar.replaceChildren(scale(low ? [[low, 1], ["cell", 0], [high, 1]] : [[high, 0], [high, 1]], shown.ends));
+    map.repaint();
+    return shown;
+  };
+}
+
+function sayHead(el, ctx, name) {
+  const said = readoutLine();
+  el.append(said);
+  ctx.store.on(["layer", "head", "norm", "quantity"], () => {
+    const [layer, head] = [ctx.store.get("layer"), ctx.store.get("head")];
+    said.replaceChildren(h("b", quantityOf(ctx, name()).words(layer, head, true)), " ", ctx.data.where.generator.length ? elsewhere(ctx, layer, head) : "");
+  });
+}
+
+/** Three maps side by side: attention on the passage in each role, and the difference. */
+function threeMaps(el, ctx) {
+  if (!ctx.data.maps.raw.generator.value.length) return absent(el, ctx.words.no_attention);
+  const grid = h("div.rl-maps");
+  el.append(grid);
+  const panels = [...ROLES, "difference"].map(name => {
+    const panel = h("div", { class: "rl-panel rl-map-" + name }, h("h4", { class: name }, quantityOf(ctx, name).label));
+    grid.append(panel);
+    return quantityMap(panel, ctx, `${ctx.words.map} ${quantityOf(ctx, name).label}`, () => name);
+  });
+  ctx.store.on(["norm"], () => panels.forEach(update => update()));
+  setBar(el, ctx);
+  sayHead(el, ctx, () => "difference");
+}
+
+/** One map of a quantity of one's choice, and the ten heads in which it is largest. */
+function headsView(el, ctx) {
+  const { data, store } = ctx;
+  if (!data.quantities.length) return absent(el, ctx.words.no_heads);
+  const name = () => store.get("quantity"),
+    title = h("h4"), note = h("p.rl-note"),
+    map = h("div.rl-panel", title), list = h("div.rl-panel"),
+    choose = menu("Show", data.quantities.map(q => [q.name, q.label]), quantity => store.set({ quantity }));
+  el.append(h("div.rl-controls", choose), h("div.rl-two", map, list), note);
+  const update = quantityMap(map, ctx, "Map of layers and heads", name);
+  setBar(el, ctx);
+  sayHead(el, ctx, name);
+  let buttons = [];
+  const press = () => buttons.forEach(show => show());
+  const entry = shown => i => {
+    const { value, low, high, q } = shown.map,
+      name = ctx.headAt(i).join("."),
+      button = h("button", { "aria-label": "Show head " + name }, name);
+    buttons.push(choosesHead(button, store, ...ctx.headAt(i)));
+    const cell = text => h("td.num", text || "\u2013");
+    return h("tr", h("th", { scope: "row" }, button), cell(shown.form(value[i])), cell(range(low[i], high[i], shown.form)), q && cell(known(q[i]) && chance(q[i])));
+  };
+  store.on(["quantity", "norm"], () => {
+    const shown = update();
+    title.textContent = shown.label;
+    title.className = ROLES.includes(name()) ? name() : "";
+    note.textContent = `${shown.note} ${ctx.words.overstated}`;
+    choose.lastChild.value = name();
+    const order = shown.map.value.map((_, i) => i).filter(i => known(shown.map.value[i]))
+      .sort((a, b) => Math.abs(shown.map.value[b]) - Math.abs(shown.map.value[a])).slice(0, 10);
+    buttons = [];
+    const columns = ["head", "value", "interval", ...(shown.map.q ? ["corrected p"] : [])];
+    list.replaceChildren(h("h4", "the ten largest"), h("table.rl-table.rl-ten", 
+      h("thead", h("tr", ...columns.map(text => h("th", { scope: "col" }, text)))), h("tbody", ...order.map(entry(shown)))));
+    press();
+  });
+  store.on(["layer", "head"], press);
+}

@@ -320,12 +320,14 @@ class _Capture:
         out = []
         for number, branch in self._asked_branches():
             rows = [self.plan.live_row(number, p, layer) for p in branch.kept]
-            first = self.plan.live_row(number, trunk, layer) if len(branch.tokens) > trunk else 0
-            count = len(branch.tokens) - trunk
+            own = [
+                held + self.plan.live_row(number, p, layer)
+                for p in range(trunk, len(branch.tokens))
+            ]
             row = torch.zeros(pattern.shape[1], len(rows), len(branch.tokens))
             picked = pattern[0, :, rows].float()
             row[:, :, trunk - held : trunk] = picked[..., :held]
-            row[:, :, trunk:] = picked[..., held + first : held + first + count]
+            row[:, :, trunk:] = picked[..., own]
             out.append(row.numpy())
         return out
 

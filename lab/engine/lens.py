@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,8 @@ class Lens:
     def __post_init__(self) -> None:
         self.trunks = TrunkStore(self.twin, self.sliding)
         self._grams: dict[int, torch.Tensor] = {}
+        # Hooks of two runs at once would fire in each other's passes.
+        self.lock = threading.RLock()
 
     # What the model is
 
@@ -131,7 +134,10 @@ class Lens:
             LabError: a prompt is longer than the model's window, or a position, layer or head is
                 out of range, or the model lacks an asked site.
         """
-        keep = keep or Keep()
+        with self.lock:
+            return self._run(branches, keep or Keep())
+
+    def _run(self, branches: Sequence[Branch], keep: Keep) -> list[Trace]:
         if not branches:
             return []
         for branch in branches:
@@ -186,7 +192,13 @@ class Lens:
                 f"A prompt of {len(tokens)} tokens and an answer of up to {max_new_tokens} do not "
                 f"fit {self.name}, whose window is {self.max_tokens} tokens."
             )
-        ends = self._end_ids()
+        with self.lock:
+            return self._generate(tokens, max_new_tokens, stop)
+
+    def _generate(
+        self, tokens: Sequence[int], max_new_tokens: int, stop: Sequence[str]
+    ) -> tuple[int, ...]:
+        ends = self.end_ids()
         cache = self.trunks.get(tokens[:-1]).fresh_cache() if len(tokens) > 1 else None
         step, new = [tokens[-1]], []
         for _ in range(max_new_tokens):
@@ -202,7 +214,8 @@ class Lens:
                 break
         return tuple(new)
 
-    def _end_ids(self) -> set[int]:
+    def end_ids(self) -> set[int]:
+        """The tokens that end a text of this model."""
         config = getattr(self.twin, "generation_config", None)
         ends = getattr(config, "eos_token_id", None) or getattr(self.config, "eos_token_id", None)
         listed = ends if isinstance(ends, list | tuple) else [ends]
@@ -214,7 +227,7 @@ class Lens:
         It holds every activation: hundreds of MB for 200 tokens on the default model.
         """
         tokens: Any = getattr(prompt, "token_ids", prompt)
-        with torch.no_grad():
+        with self.lock, torch.no_grad():
             ids = torch.tensor([list(tokens)], device=self.device)
             return self.bridge.run_with_cache(ids)[1]
 

@@ -8,6 +8,10 @@ the trunk and the earlier rows of its own branch.
 Below the first layer that a branch changes, its rows equal those of the unchanged sequence. So
 they need not exist there: they are *born* at that layer as copies of the rows of an unchanged
 branch with the same tokens. In a sweep over all heads this halves the work.
+
+Nor do they differ before the first position that a branch changes: there it owns no rows, and
+sees those of the unchanged branch. So a sweep over the last token of many prompts takes one row a
+patch, also where the prompts share no trunk.
 """
 
 from __future__ import annotations
@@ -92,6 +96,9 @@ class Packing:
         branches: the branches in row order; ``order`` says which asked branch each one is, with
             -1 for an unchanged branch that was added as the copying source of others.
         starts: first row of each branch.
+        firsts: the first position of which each branch has a row of its own.
+        sources: for each branch, the unchanged branch whose rows it sees before that; itself if
+            none.
         base: for each row, the row of an unchanged branch that it is a copy of at birth.
         born: for each row, the layer at which it is born.
         position: for each row, its token index in its branch.
@@ -102,6 +109,8 @@ class Packing:
     branches: tuple[Branch, ...]
     order: tuple[int, ...]
     starts: tuple[int, ...]
+    firsts: tuple[int, ...]
+    sources: tuple[int, ...]
     base: Int[torch.Tensor, " row"]
     born: Int[torch.Tensor, " row"]
     position: Int[torch.Tensor, " row"]
@@ -116,11 +125,14 @@ class Packing:
 
     def tokens(self) -> list[int]:
         """Token of every row."""
-        return [t for b in self.branches for t in b.tokens[self.trunk :]]
+        pairs = zip(self.branches, self.firsts, strict=True)
+        return [t for b, first in pairs for t in b.tokens[first:]]
 
     def row(self, branch: int, position: int) -> int:
         """The row of a branch's token."""
-        return self.starts[branch] + position - self.trunk
+        if position < self.firsts[branch]:
+            return self.row(self.sources[branch], position)
+        return self.starts[branch] + position - self.firsts[branch]
 
     def live_row(self, branch: int, position: int, layer: int) -> int:
         """The row that holds a branch's activation in a layer: before birth, its base's."""
@@ -134,7 +146,11 @@ class Packing:
         the trunk columns are the last ``window - 1`` trunk tokens: no more are kept as keys.
         """
         position, owner = self.position[:rows], self.owner[:rows]
-        own = (owner[:, None] == owner[None]) & (position[None] <= position[:, None])
+        own = owner[:, None] == owner[None]
+        if max(self.firsts) > self.trunk:
+            source, first = torch.tensor(self.sources)[owner], torch.tensor(self.firsts)[owner]
+            own |= (source[:, None] == owner[None]) & (position[None] < first[:, None])
+        own &= position[None] <= position[:, None]
         if window is None:
             return torch.cat([torch.ones(rows, self.trunk, dtype=torch.bool), own], 1)
         own &= position[:, None] - position[None] < window
@@ -159,34 +175,38 @@ def pack(
     """
     named = list(zip(indices or range(len(branches)), branches, strict=True))
     birth = {id(b): b.born if grow else 0 for b in branches}
-    sources: dict[tuple[int, ...], int] = {}
-    listed: list[tuple[int, Branch]] = []
-    for index, branch in named:
-        if birth[id(branch)] == 0:
-            if not branch.changes:
-                sources.setdefault(branch.tokens, len(listed))
-            listed.append((index, branch))
-    later = [(i, b) for i, b in named if birth[id(b)] > 0]
-    for _, branch in later:
-        if branch.tokens not in sources:
-            sources[branch.tokens] = len(listed)
-            listed.append((-1, Branch(branch.tokens)))
-    listed += sorted(later, key=lambda pair: pair[1].born)
+    first = {id(b): own_from(b, trunk) if grow else trunk for b in branches}
+    roots = [(i, b) for i, b in named if not birth[id(b)] and first[id(b)] == trunk]
+    others = [(i, b) for i, b in named if birth[id(b)] or first[id(b)] > trunk]
+    unchanged: dict[tuple[int, ...], int] = {}
+    for number, (_, branch) in enumerate(roots):
+        if not branch.changes:
+            unchanged.setdefault(branch.tokens, number)
+    for _, branch in others:
+        if branch.tokens not in unchanged:
+            unchanged[branch.tokens] = len(roots)
+            roots.append((-1, Branch(branch.tokens)))
+    listed = roots + sorted(others, key=lambda pair: birth[id(pair[1])])
 
     starts: list[int] = []
+    firsts: list[int] = []
+    sources: list[int] = []
     rows = 0
     base: list[int] = []
     born: list[int] = []
     position: list[int] = []
     owner: list[int] = []
     for number, (_, branch) in enumerate(listed):
-        count = len(branch.tokens) - trunk
-        layer = birth.get(id(branch), 0)
-        source = starts[sources[branch.tokens]] if layer else rows
+        layer, begin = birth.get(id(branch), 0), first.get(id(branch), trunk)
+        source = unchanged[branch.tokens] if number >= len(roots) else number
+        count = len(branch.tokens) - begin
         starts.append(rows)
-        base += range(source, source + count)
+        firsts.append(begin)
+        sources.append(source)
+        copied = starts[source] + begin - trunk if layer else rows
+        base += range(copied, copied + count)
         born += [layer] * count
-        position += range(trunk, trunk + count)
+        position += range(begin, begin + count)
         owner += [number] * count
         rows += count
     return Packing(
@@ -194,6 +214,8 @@ def pack(
         tuple(b for _, b in listed),
         tuple(i for i, _ in listed),
         tuple(starts),
+        tuple(firsts),
+        tuple(sources),
         torch.tensor(base),
         torch.tensor(born),
         torch.tensor(position),
@@ -201,15 +223,29 @@ def pack(
     )
 
 
+def own_from(branch: Branch, trunk: int) -> int:
+    """The first position of which a branch needs a row of its own, if an unchanged one runs too."""
+    return max(trunk, branch.first_touched) if branch.changes else trunk
+
+
 def chunks(branches: Sequence[Branch], trunk: int, most_rows: int) -> list[list[int]]:
     """Branch indices grouped so that each group has at most ``most_rows`` rows (or one branch)."""
+    places: dict[tuple[int, ...], int] = {}
+    for branch in branches:
+        places.setdefault(branch.tokens, len(places))
+    keys = [(places[b.tokens], b.born) for b in branches]
     groups: list[list[int]] = []
+    there: set[tuple[int, ...]] = set()
     rows = most_rows + 1
-    for index in sorted(range(len(branches)), key=lambda i: branches[i].born):
-        count = len(branches[index].tokens) - trunk
-        if rows + count > most_rows:
+    for index in sorted(range(len(branches)), key=keys.__getitem__):
+        branch = branches[index]
+        whole, own = (len(branch.tokens) - n for n in (trunk, own_from(branch, trunk)))
+        shared = 0 if branch.tokens in there else whole
+        if rows + shared + own > most_rows:
             groups.append([])
-            rows = 0
+            rows, there, shared = 0, set(), whole
         groups[-1].append(index)
-        rows += count
+        # The unchanged branch that others lean on is counted once; it may be an asked one.
+        rows += shared if not branch.changes else shared + own
+        there.add(branch.tokens)
     return groups

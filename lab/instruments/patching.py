@@ -111,7 +111,10 @@ def measure_patching(lens: Lens, contrast: Contrast) -> Patched:
     heads, layers, head_flips, layer_flips = [], [], [], []
     for source, target in ((0, 1), (1, 0)):
         place = align(prompts[source], prompts[target])(prompts[source].decision)
-        edits = _all_edits(lens, traces[source], place)
+        edits = [
+            *head_edits(lens, traces[source], place),
+            *layer_edits(lens, traces[source], place),
+        ]
         tokens = prompts[target].token_ids
         runs = lens.run([Branch(tokens, (edit,)) for edit in edits])
         effect = np.array([contrast.effect(_row(run)) for run in runs], np.float32)
@@ -136,20 +139,23 @@ def decision_logits(lens: Lens, *prompts: Prompt) -> list[Float[np.ndarray, " to
     return [_row(lens.run([Branch(p.token_ids)])[0]) for p in prompts]
 
 
-def _all_edits(lens: Lens, source: Trace, place: int) -> list[Edit]:
+def head_edits(lens: Lens, source: Trace, place: int) -> list[Edit]:
+    """One edit for each head, layer by layer: its output in ``source`` put at ``place``."""
     assert source.heads is not None
+    return [
+        set_to("head", layer, [place], source.heads[layer, head, 0], head)
+        for layer in range(lens.n_layers)
+        for head in range(lens.n_heads)
+    ]
+
+
+def layer_edits(lens: Lens, source: Trace, place: int) -> list[Edit]:
+    """One edit for each of LAYER_SITES and each layer: its value in ``source`` put at ``place``."""
     values: dict[Site, Any] = {"mlp": source.mlp, "resid_post": source.resid}
     return [
-        *(
-            set_to("head", layer, [place], source.heads[layer, head, 0], head)
-            for layer in range(lens.n_layers)
-            for head in range(lens.n_heads)
-        ),
-        *(
-            set_to(site, layer, [place], values[site][layer, 0])
-            for site in LAYER_SITES
-            for layer in range(lens.n_layers)
-        ),
+        set_to(site, layer, [place], values[site][layer, 0])
+        for site in LAYER_SITES
+        for layer in range(lens.n_layers)
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,8 +136,8 @@ def _note_end(folder: Path) -> None:
             write_json(path, {**known, "finished": now()})
 
 
-def measure(case: Case, item: Planned) -> dict[str, Any]:
-    """All variables of one example, ready for the store."""
+def measure(case: Case, item: Planned, roles: Sequence[str] = READING_ROLES) -> dict[str, Any]:
+    """All variables of one example, ready for the store; ``roles`` are those that are read."""
     # What a trunk was made from must not depend on what ran before, to the last bit.
     case.lens.forget()
     behaviour = measure_behaviour(case, controls="controls" in item.measured)
@@ -145,7 +145,7 @@ def measure(case: Case, item: Planned) -> dict[str, Any]:
     if "controls" in item.measured:
         values |= _controlled(behaviour)
     if "reading" in item.measured:
-        prompts = [case.prompt(role, behaviour.answer_raw) for role in READING_ROLES]
+        prompts = [case.prompt(role, behaviour.answer_raw) for role in roles]
         readings = [measure_reading(case, prompt) for prompt in prompts]
         values |= {**_read(readings), **_shown(readings[: len(SHOWN_ROLES)])}
     if "schemes" in item.measured:

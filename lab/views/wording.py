@@ -353,6 +353,10 @@ TEXTS: dict[str, str] = {
     "claims": "From “Can LLMs Judge Better Than They Generate?” (arXiv 2606.28050). Seen or "
     "opposite: the interval of the difference lies on one side of zero. “Not seen” with a "
     "wide interval is no evidence of absence: these questions do not settle it.",
+    "schemes": "A judge that was trained on one form may know the form and not the task. The same "
+    "right and wrong candidates are judged again, asked about in ways that it was not trained on. "
+    "In each cell: AUROC with its 95 % interval, and the difference from the usual way on the same "
+    "questions with its own.",
     "inside": "Attention of the last token before the answer or the verdict, as in the sections "
     "above, for each model.",
     "behaviour": "A judge that always says the same word can score high without reading. So every "

@@ -10,6 +10,7 @@ import pytest
 from synthetic_study import synthetic_study
 
 from lab.errors import LabError
+from lab.instruments.schemes import SCHEMES
 from lab.instruments.summaries.transfer import TRANSFER_METRICS, Run, matrix
 from lab.views import figures, palette
 from lab.views.content import transfer
@@ -340,3 +341,36 @@ def test_the_tables_stand_without_scripts(page, open_page):
     opened = open_page(page, java_script_enabled=False)
     assert opened.page.locator("#training table").first.is_visible()
     assert opened.page.locator("#training svg").first.is_visible()
+
+
+# --- the judge out of its scheme ------------------------------------------------------------------
+
+
+def asked_otherwise(dataset, others: float):
+    """The study with right candidates 2 above wrong ones as usual, and by ``others`` else."""
+    odds = np.zeros((dataset.sizes["example"], len(SCHEMES), 2))
+    odds[:, :, 0] = others
+    odds[:, list(SCHEMES).index("usual"), 0] = 2
+    coords = {"scheme": list(SCHEMES), "pair": ["right", "wrong"]}
+    return dataset.assign_coords(coords).assign(
+        scheme_log_odds=(("example", "scheme", "pair"), odds)
+    )
+
+
+def test_a_judge_that_knows_its_form_only_is_shown_to_fall(runs, provenance):
+    blind = [Run(run.name, asked_otherwise(run.dataset, 0.0), run.seed) for run in runs]
+    found = transfer.Training.of(blind)
+    table = transfer.section(found, provenance).schemes
+    assert table.columns[1:] == tuple(transfer.run_label(name) for name in found.names)
+    assert len(table.rows) == len(SCHEMES)
+    usual, other = table.rows[0].cells[0], table.rows[1].cells[0]
+    assert (usual.text, len(usual.more)) == ("1.00", 1)  # no difference from itself
+    assert other.text == "0.50"
+    assert other.more[1] == f"{DOWN}\u22120.50"
+    assert "Asked in other ways" in render_report(blind[0].dataset, provenance, blind)
+
+
+def test_without_other_schemes_nothing_is_shown(runs, provenance):
+    found = transfer.Training.of(runs)
+    assert transfer.section(found, provenance).schemes.rows == ()
+    assert "Asked in other ways" not in render_report(runs[0].dataset, provenance, runs)

@@ -15,10 +15,12 @@ from lab.instruments.summaries import behaviour as B
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries import transfer
 from lab.instruments.summaries.runs import BASE, Run, common
+from lab.instruments.summaries.schemes import out_of_scheme
 from lab.instruments.summaries.summary import FOR_READERS, Tables
 from lab.instruments.summaries.transfer import TRANSFER_METRICS, Claim
 from lab.views.content.behaviour import Untrained, estimate_data
 from lab.views.content.curves import Curve, curve_size, curves, stored_curve
+from lab.views.content.schemes import schemes_table
 from lab.views.format import (
     Format,
     count,
@@ -63,6 +65,7 @@ class Training:
     claims: list[Claim]
     inside: pd.DataFrame
     heads: pd.DataFrame
+    schemes: pd.DataFrame
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Training | None:
@@ -79,6 +82,7 @@ class Training:
             transfer.claims(matrix, light),
             transfer.inside(light),
             transfer.head_changes(light),
+            out_of_scheme(light),
         )
 
     @property
@@ -98,6 +102,7 @@ class Section:
     inside: Table
     heads_lead: str
     heads: Table
+    schemes: Table
     curves: list[Curve]
     curve_size: str
     curve_table: Table
@@ -114,6 +119,7 @@ def section(found: Training, provenance: Mapping[str, Any]) -> Section:
         inside_table(found),
         heads_lead(found),
         heads_table(found),
+        schemes_table(found.schemes, found.names),
         drawn,
         curve_size(stored_curve(provenance)),
         numbers,

@@ -7,7 +7,7 @@ N ?= 24
 OUT ?= out/builtin-$(N)
 STAMP := $(VENV)/.installed
 
-.PHONY: report test lab bench clean check install
+.PHONY: report test lab bench gallery clean check install
 
 install: $(STAMP)
 
@@ -32,6 +32,11 @@ test: $(STAMP)
 
 lab: $(STAMP)
 	@$(BIN)/jupyter lab --notebook-dir notebooks
+
+# The notebooks as pages, executed: LAB_NOTEBOOK_N=24 asks more questions than they do by themselves.
+gallery: $(STAMP)
+	@rm -rf out/gallery
+	@$(BIN)/python -m lab.teach.gallery notebooks out/gallery
 
 bench: $(STAMP)
 	@$(BIN)/python benchmarks/bench.py

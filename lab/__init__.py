@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lab import teach as teach
     from lab.data import Example as Example
     from lab.data import load_examples as load_examples
     from lab.data import make_examples as make_examples
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from lab.engine.loading import load_lens as load_lens
     from lab.engine.packing import Branch as Branch
     from lab.errors import LabError as LabError
+    from lab.explorer.entry import explore as explore
+    from lab.explorer.explorer import Explorer as Explorer
+    from lab.explorer.patterns import attention_pattern as attention_pattern
+    from lab.explorer.selection import Selection as Selection
     from lab.instruments.behaviour import answer as answer
     from lab.instruments.behaviour import judge as judge
     from lab.instruments.behaviour import measure_behaviour as measure_behaviour
@@ -90,14 +95,20 @@ _HOMES = {
     "headline": "lab.instruments.summaries",
     "tabulate": "lab.instruments.summaries",
     # What is seen
+    "explore": "lab.explorer.entry",
+    "Explorer": "lab.explorer.explorer",
+    "Selection": "lab.explorer.selection",
+    "attention_pattern": "lab.explorer.patterns",
     "figures": "lab.views",
     "text_map": "lab.views.textmap",
     "write_report": "lab.views.report",
     "LabError": "lab.errors",
+    # What is learned
+    "teach": "lab",
 }
 """Public name to the module that holds it."""
 
-_MODULES = ("figures", "transfer")
+_MODULES = ("figures", "transfer", "teach")
 """The names that stand for a module of functions."""
 
 __all__ = ["__version__", *_HOMES]

@@ -98,12 +98,13 @@ def _drawn(tokens: tuple[str, ...], pattern: Float[np.ndarray, "query key"]) -> 
     source = drawing(tokens=[_PLACE], attention=rounded).local_src
     shown = [_shown(token) for token in tokens]
     page = source.replace(f'["{_PLACE}"]', script_json(shown))
-    height = min(900, 180 + 14 * len(tokens))
+    # The drawing is as wide as its frame, and about as high as it is wide.
+    side = min(900, 320 + 20 * len(tokens))
     return str(
         Markup(
-            '<iframe sandbox="allow-scripts" title="Attention pattern" width="100%" height="{}" '
-            'style="border:0;background:#fff" srcdoc="{}"></iframe>'
-        ).format(height, page)
+            '<iframe sandbox="allow-scripts" title="Attention pattern" height="{}" '
+            'style="border:0;background:#fff;width:100%;max-width:{}px" srcdoc="{}"></iframe>'
+        ).format(side + 60, side, page)
     )
 
 

@@ -330,6 +330,16 @@ def test_auroc_agrees_with_a_plain_bootstrap_of_scikit_learn() -> None:
     assert (e.low, e.high) == pytest.approx(np.percentile(drawn, [2.5, 97.5]), abs=0.02)
 
 
+@pytest.mark.parametrize(("right", "told"), [(1, False), (4, False), (8, True)])
+def test_few_right_answers_among_many_give_no_interval(right: int, told: bool) -> None:
+    scores, labels = np.arange(96.0), np.zeros(96)
+    labels[np.linspace(10, 90, right).astype(int)] = 1
+    found = S.auroc(scores, labels)
+    assert 0 < found.value < 1
+    assert math.isnan(found.low) is not told
+    assert ("no interval" in found.method) is not told
+
+
 def test_auroc_of_one_class_is_not_defined() -> None:
     assert math.isnan(S.auroc([0.1, 0.4], [1, 1]).value)
     assert math.isnan(S.auroc([], []).value)

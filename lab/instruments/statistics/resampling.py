@@ -19,6 +19,13 @@ Floats = NDArray[np.float64]
 
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
+RARE = 0.01
+"""A number that is undefined in a larger share of the resamples gets no interval.
+
+A rate among the right answers is undefined where a resample holds none. With k of them in as many
+clusters that happens in a share of about exp(-k), so fewer than five are too few: their own luck is
+not in the resamples that are left.
+"""
 CHUNK = 2_000_000
 """Most numbers that a resampling step holds at once (16 MB)."""
 
@@ -238,8 +245,10 @@ def percentile_interval(
         method += f" ({resampled.size - known.size:,} undefined ones left out)"
     if units < 10:
         method += "; with so few the interval is too narrow"
-    if math.isnan(value) or known.size < resampled.size / 2:
-        return Estimate(value, n=n, method="not defined in most resamples: no interval")
+    lost = resampled.size - known.size
+    if math.isnan(value) or lost > RARE * resampled.size:
+        why = f"not defined in {lost:,} of {resampled.size:,} resamples: no interval"
+        return Estimate(value, n=n, method=why)
     low, high = np.percentile(known, [50 * (1 - confidence), 50 * (1 + confidence)])
     return Estimate(value, float(low), float(high), n, method)
 

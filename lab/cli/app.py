@@ -297,7 +297,9 @@ def train_adapter(
     ] = None,
     verdicts_from: Annotated[
         float | None,
-        typer.Option(help="Share of the steps before which only answers are taught. [default: 0.0]"),
+        typer.Option(
+            help="Share of the steps before which only answers are taught. [default: 0.0]"
+        ),
     ] = None,
     bundles_per_step: Annotated[
         int | None, typer.Option(help="Bundles per step of the optimizer. [default: 2]")

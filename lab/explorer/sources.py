@@ -16,7 +16,7 @@ from lab.instruments.behaviour import Behaviour
 from lab.instruments.case import Case, open_case
 from lab.instruments.summaries import tables as T
 from lab.studies.plan import Plan, Planned, make_plan
-from lab.studies.provenance import versions
+from lab.studies.provenance import model_facts, versions
 from lab.studies.schema import OPTIONAL, SHOWN_ROLES
 
 if TYPE_CHECKING:
@@ -255,16 +255,7 @@ def _made_here(lens: Lens, examples: Sequence[Example]) -> dict[str, Any]:
     sources = list(dict.fromkeys(example.dataset for example in examples))
     return {
         "title": f"{lens.name} on {', '.join(sources)}",
-        "model": {
-            "name": lens.name,
-            "source": lens.source,
-            "sha256": lens.sha256,
-            "architecture": lens.architecture,
-            "n_layers": lens.n_layers,
-            "n_heads": lens.n_heads,
-            "parameters": lens.parameters,
-            "dtype": str(lens.dtype).removeprefix("torch."),
-        },
+        "model": model_facts(lens),
         "notes": list(lens.notes),
         "versions": versions(),
     }

@@ -29,16 +29,7 @@ def provenance(recipe: Recipe, folder: Path, lens: Lens, plan: Plan) -> dict[str
     """Everything that a report says of how it was made, as JSON-ready data."""
     return {
         "title": f"{lens.name} on {', '.join(recipe.data)}",
-        "model": {
-            "name": lens.name,
-            "source": lens.source,
-            "sha256": lens.sha256,
-            "architecture": lens.architecture,
-            "n_layers": lens.n_layers,
-            "n_heads": lens.n_heads,
-            "parameters": lens.parameters,
-            "dtype": str(lens.dtype).removeprefix("torch."),
-        },
+        "model": model_facts(lens),
         "adapter": _adapter(lens),
         "recipe": recipe.as_dict(),
         "prompting": {name: getattr(plan.prompter, name) for name in PROMPTING},
@@ -58,6 +49,20 @@ def provenance(recipe: Recipe, folder: Path, lens: Lens, plan: Plan) -> dict[str
         "excluded": [{"example": i, "why": why} for i, why in plan.excluded],
         "notes": [*lens.notes, *plan.notes],
         "data": [{"spec": spec, "licence": licence(spec)} for spec in recipe.data],
+    }
+
+
+def model_facts(lens: Lens) -> dict[str, Any]:
+    """Which model it was, as JSON-ready data."""
+    return {
+        "name": lens.name,
+        "source": lens.source,
+        "sha256": lens.sha256,
+        "architecture": lens.architecture,
+        "n_layers": lens.n_layers,
+        "n_heads": lens.n_heads,
+        "parameters": lens.parameters,
+        "dtype": str(lens.dtype).removeprefix("torch."),
     }
 
 

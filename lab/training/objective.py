@@ -52,10 +52,9 @@ class Learner:
 def loss(learner: Learner, bundle: Bundle, role: TrainedRole) -> torch.Tensor:
     """The mean over answer tokens, plus the mean over judged candidates.
 
-    An answer's loss is the cross-entropy of its tokens, and so is that of a right candidate which
-    is expected. A verdict's is the mean cross-entropy of the verdict word and the end of the turn;
-    for ``verdict-only`` it is that of the choice between the two words, -log sigmoid(+-log-odds).
-    Nothing but target tokens is learned.
+    An answer's loss is the cross-entropy of its tokens. A verdict's is the mean cross-entropy of
+    the verdict word and the end of the turn; for ``verdict-only`` it is that of the choice between
+    the two words, -log sigmoid(+-log-odds). Nothing but target tokens is learned.
     """
     answers: list[torch.Tensor] = []
     verdicts: list[torch.Tensor] = []
@@ -67,11 +66,11 @@ def loss(learner: Learner, bundle: Bundle, role: TrainedRole) -> torch.Tensor:
             weights.append(row.weight)
             continue
         each = torch.nn.functional.cross_entropy(logits, torch.tensor(row.target), reduction="none")
-        if row.kind == "verdict":
+        if row.kind == "answer":
+            answers.append(each)
+        else:
             verdicts.append(each.mean())
             weights.append(row.weight)
-        else:
-            answers.append(each)
     total = torch.zeros(())
     if answers:
         total = total + torch.cat(answers).mean()
@@ -107,8 +106,6 @@ def progress_of(learner: Learner, bundles: Iterable[Bundle]) -> dict[str, Any]:
                 target = torch.tensor(row.target)
                 exact.append(bool((logits.argmax(-1) == target).all()))
                 nll.append(float(torch.nn.functional.cross_entropy(logits, target)))
-                continue
-            if row.kind == "candidate":
                 continue
             odds = float(_log_odds(logits[0], learner.verdict))
             labels = [*learner.verdict.accept, *learner.verdict.reject]

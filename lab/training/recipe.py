@@ -62,8 +62,7 @@ class TrainingRecipe:
         questions_per_bundle: most questions on the same passages that run together.
         bundles_per_step: bundles per step of the optimizer.
         verdicts_from: share of the steps before which no verdict is taught. A model must find an
-            answer before it can compare it with a candidate, and the answers to a question cost
-            a third of the tokens of its verdicts.
+            answer before it can compare it with a candidate, and answers take fewer tokens.
         wrong_per_question: most wrong candidates judged beside the right one. The right one weighs
             as much as all wrong ones together.
         max_tokens: about how long bundles may become: a question whose prompt needs more than

@@ -12,7 +12,7 @@ from lab.roles import REFUSAL, Prompt, Prompter
 from lab.roles.tokenizer import encode
 from lab.training.recipe import TrainedRole
 
-Kind = Literal["answer", "candidate", "verdict"]
+Kind = Literal["answer", "verdict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Row:
     """One thing to learn: after this prompt, say this.
 
     Attributes:
-        kind: an answer, the right candidate where the judge will read one, or a verdict.
+        kind: an answer or a verdict.
         prompt: token ids of the prompt, exactly those that are fed when the role is asked.
         target: token ids to be said after it, the end of the turn included.
         accept: for a verdict, whether the candidate is right.
@@ -50,10 +50,6 @@ def rows(
 ) -> list[Row]:
     """What one question teaches a role.
 
-    ``both`` also learns to expect the right answer in the place of the evaluator's candidate: a
-    judge that knows there what is right has only to compare. ``evaluator`` does not learn it, since
-    that would be teaching it to answer.
-
     Args:
         prompter: how it is asked.
         example: the question.
@@ -72,17 +68,8 @@ def rows(
             prompt = prompter.render(example, "evaluator", text)
             word = prompter.verdict_words[0 if accept else 1]
             target = target_ids(prompter, prompt, word)
-            if accept and role == "both":
-                found.append(expected(prompt))
             found.append(Row("verdict", prompt.token_ids, target, accept, weight))
     return found
-
-
-def expected(prompt: Prompt) -> Row:
-    """The candidate of an evaluator's prompt, and what ends it, as what is said before it."""
-    place = prompt.where("candidate")
-    start, end = place[0], place[-1] + 2
-    return Row("candidate", prompt.token_ids[:start], prompt.token_ids[start:end])
 
 
 def right_answer(example: Example) -> str:

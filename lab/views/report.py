@@ -15,7 +15,7 @@ from lab.instruments.summaries import behaviour as B
 from lab.instruments.summaries import headline, tabulate
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries.runs import Run
-from lab.views.content import behaviour, dots, front, made, patching, reading, transfer
+from lab.views.content import behaviour, dots, front, made, patching, reading, trained, transfer
 from lab.views.explorer_payload import explorer_payload
 from lab.views.page import render, write_page
 from lab.views.reading_payload import MAX_BYTES, MAX_EXAMPLES, without_absent_spans
@@ -103,11 +103,11 @@ def _content(
     opening = headline(dataset, provenance, tables)
     balanced = B.balanced(dataset, families=True)
     found = reading.Reading.of(tables)
-    trained = transfer.Training.of(runs)
-    before = transfer.untrained(trained, tables, balanced, provenance)
+    versions = trained.Training.of(runs)
+    before = trained.untrained(versions, tables, balanced, provenance)
     data = explorer_payload(dataset, max_examples, max_bytes, tables)
     reader = data["reader"]
-    gaps = transfer.transfer_data(trained)
+    gaps = transfer.transfer_data(versions)
     n, clusters = dataset.sizes["example"], len(set(T.labels(dataset, "cluster")))
     page = Page(
         title=opening.title,
@@ -148,7 +148,7 @@ def _content(
         templates=made.templates(provenance),
         excluded=made.excluded(provenance),
         help=HELP,
-        sections=tuple(part for part in SECTIONS if trained or part[0] != "training"),
-        training=transfer.section(trained, provenance) if trained else None,
+        sections=tuple(part for part in SECTIONS if versions or part[0] != "training"),
+        training=transfer.section(versions, provenance) if versions else None,
     )
     return page, data

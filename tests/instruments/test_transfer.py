@@ -20,6 +20,7 @@ from lab.instruments.summaries.transfer import (
     inside,
     matrix,
     trained_name,
+    unchanged,
 )
 
 LN3 = math.log(3)
@@ -322,3 +323,21 @@ def test_a_share_of_none_or_all_keeps_an_interval():
     assert chosen.loc["tpr", "value"] == 0 and chosen.loc["tnr", "value"] == 1
     assert chosen.loc["tpr", "high"] > 0.01
     assert chosen.loc["tnr", "low"] < 0.99
+
+
+def test_unchanged_answers_are_counted_word_for_word():
+    def said(*texts):
+        return BASE.assign_coords(answer_raw=("example", np.array(texts, dtype=object)))
+
+    runs = [
+        Run("base", said("a", "b", "c", "d")),
+        Run("generator", said("a", "B", "c", "x"), 0),
+        Run("generator", said("y", "B", "c", "x"), 1),
+        Run("verdict-only", said("a", "b", "c", "d"), 0),
+    ]
+    table = unchanged(runs).set_index("run")
+    assert list(table.index) == ["generator", "verdict-only"]
+    assert table.loc["generator", "value"] == pytest.approx((0.5 + 0.25) / 2)
+    assert table.loc["verdict-only", "value"] == 1
+    # Four equal answers do not show that all would be: Wilson's interval.
+    assert table.loc["verdict-only", "low"] == pytest.approx(0.51, abs=0.01)

@@ -13,6 +13,7 @@ from lab.errors import LabError
 from lab.instruments.schemes import SCHEMES
 from lab.instruments.summaries.transfer import TRANSFER_METRICS, Run, matrix
 from lab.views import figures, palette
+from lab.views.content import trained as content
 from lab.views.content import transfer
 from lab.views.report import render_report, write_report
 
@@ -70,7 +71,7 @@ def html(page):
 
 @pytest.fixture(scope="module")
 def found(runs):
-    return transfer.Training.of(runs)
+    return content.Training.of(runs)
 
 
 def section_of(html: str) -> str:
@@ -97,11 +98,13 @@ def test_the_lead_says_what_was_trained_and_how_it_is_compared(html):
     assert "the same 24 questions" in words
     assert "the wrong one is the same for all versions" in words
     assert "luck of the training" in words
+    # Verdicts were moved, answers were not.
+    assert "word for word those of the version “untrained”: trained to answer, 100" in words
     assert '<a href="#training">Training</a>' in html
 
 
 def test_one_training_each_is_said_to_be_one(runs):
-    assert "Each was trained once" in transfer.lead(transfer.Training.of([runs[0], runs[3]]))
+    assert "Each was trained once" in content.lead(content.Training.of([runs[0], runs[3]]))
 
 
 def test_known_differences_have_the_right_sign_and_mark(found):
@@ -218,7 +221,7 @@ def test_an_untrained_study_has_no_such_column(runs):
 
 @pytest.mark.parametrize("kept", [[], [0], [1, 2]])
 def test_one_model_is_nothing_to_compare(runs, kept):
-    assert transfer.Training.of([runs[i] for i in kept]) is None
+    assert content.Training.of([runs[i] for i in kept]) is None
 
 
 def test_without_runs_there_is_no_section(runs, provenance):
@@ -359,9 +362,9 @@ def asked_otherwise(dataset, others: float):
 
 def test_a_judge_that_knows_its_form_only_is_shown_to_fall(runs, provenance):
     blind = [Run(run.name, asked_otherwise(run.dataset, 0.0), run.seed) for run in runs]
-    found = transfer.Training.of(blind)
+    found = content.Training.of(blind)
     table = transfer.section(found, provenance).schemes
-    assert table.columns[1:] == tuple(transfer.run_label(name) for name in found.names)
+    assert table.columns[1:] == tuple(content.run_label(name) for name in found.names)
     assert len(table.rows) == len(SCHEMES)
     usual, other = table.rows[0].cells[0], table.rows[1].cells[0]
     assert (usual.text, len(usual.more)) == ("1.00", 1)  # no difference from itself
@@ -371,6 +374,6 @@ def test_a_judge_that_knows_its_form_only_is_shown_to_fall(runs, provenance):
 
 
 def test_without_other_schemes_nothing_is_shown(runs, provenance):
-    found = transfer.Training.of(runs)
+    found = content.Training.of(runs)
     assert transfer.section(found, provenance).schemes.rows == ()
     assert "Asked in other ways" not in render_report(runs[0].dataset, provenance, runs)

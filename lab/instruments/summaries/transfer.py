@@ -163,6 +163,29 @@ def _p(
     return float(S.sign_flip_test(after - before, clusters).p)
 
 
+def unchanged(runs: Sequence[Run]) -> pd.DataFrame:
+    """For each run but the base, the share of its answers that are word for word the base's.
+
+    Columns: run, value, low, high, n, method. Answers are compared as generated. Of several
+    training seeds the mean share.
+    """
+    runs = common(runs)
+    base = runs[0].dataset
+    clusters, before = T.labels(base, "cluster"), T.labels(base, "answer_raw")
+    same: dict[str, list[Floats]] = {}
+    for run in runs:
+        if run.name != runs[0].name:
+            after = T.labels(run.dataset, "answer_raw")
+            same.setdefault(run.name, []).append((after == before).astype(float))
+    rows = []
+    for name, found in same.items():
+        share = np.mean(found, axis=0)
+        sure = share.min() == share.max() and share[0] in (0, 1)
+        estimate = S.proportion(share, clusters) if sure else S.mean_estimate(share, clusters)
+        rows.append(T.row(estimate, run=name))
+    return T.table(rows, ["run"])
+
+
 # --- inside -------------------------------------------------------------------------------------
 
 INSIDE = (

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-import xarray as xr
 
 from lab.instruments.statistics import Estimate
-from lab.instruments.summaries import behaviour as B
 from lab.instruments.summaries import tables as T
-from lab.instruments.summaries import transfer
-from lab.instruments.summaries.runs import BASE, Run, common
-from lab.instruments.summaries.schemes import out_of_scheme
-from lab.instruments.summaries.summary import FOR_READERS, Tables
-from lab.instruments.summaries.transfer import TRANSFER_METRICS, Claim
-from lab.views.content.behaviour import Untrained, estimate_data
+from lab.instruments.summaries.transfer import TRANSFER_METRICS
+from lab.views.content.behaviour import estimate_data
 from lab.views.content.curves import Curve, curve_size, curves, stored_curve
 from lab.views.content.schemes import schemes_table
+from lab.views.content.trained import (
+    FEWEST,
+    ROLES,
+    Training,
+    gap_of,
+    heads_lead,
+    lead,
+    run_label,
+)
 from lab.views.format import (
     Format,
     count,
@@ -33,62 +36,12 @@ from lab.views.format import (
     signed,
 )
 from lab.views.table import Cell, Row, Table, arrow, table, words
-from lab.views.wording import INSIDE, RUNS, TRANSFER
+from lab.views.wording import INSIDE, TRANSFER
 
 COLOURS = {"generator": "gen", "evaluator": "eva", "both": "more", "verdict-only": "less"}
 """CSS colours of the models, as `palette.RUNS` has them; any other is grey."""
 
-ROLES = {"generator": "answering", "evaluator": "judging"}
-LEVEL = 0.05
 MOST_HEADS = 10
-
-FEWEST = 10
-"""With fewer questions no arrow is set: a bootstrap interval of so few is too narrow."""
-
-PAIRED = {
-    ("own", "ga_f1_50"): ("ga", 1),
-    ("own", "acceptance"): ("acceptance", 1),
-    ("fair", "balanced_accuracy"): ("balanced_accuracy", 1),
-    ("fair", "auroc"): ("auroc", 1),
-    ("fair", "accepts_right"): ("tpr", 1),
-    ("fair", "accepts_wrong"): ("tnr", -1),
-}
-"""Lines of the table of behaviour that the matrix has too; -1: as one minus it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """The summaries of several models on the same questions, each computed once."""
-
-    runs: list[Run]
-    matrix: pd.DataFrame
-    claims: list[Claim]
-    inside: pd.DataFrame
-    heads: pd.DataFrame
-    schemes: pd.DataFrame
-
-    @classmethod
-    def of(cls, runs: Sequence[Run]) -> Training | None:
-        """The summaries; None where there is nothing to compare."""
-        light = [replace(run, dataset=_light(run.dataset)) for run in runs]
-        light = [run for run in light if run.dataset.sizes.get("example")]
-        if len({run.name for run in light}) < 2:
-            return None
-        light = common(light)
-        matrix = transfer.matrix(light)
-        return cls(
-            light,
-            matrix,
-            transfer.claims(matrix, light),
-            transfer.inside(light),
-            transfer.head_changes(light),
-            out_of_scheme(light),
-        )
-
-    @property
-    def names(self) -> list[str]:
-        """The models, the reference first."""
-        return list(dict.fromkeys(run.name for run in self.runs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,86 +79,6 @@ def section(found: Training, provenance: Mapping[str, Any]) -> Section:
     )
 
 
-def untrained(
-    found: Training | None, tables: Tables, balanced: pd.DataFrame, provenance: Mapping[str, Any]
-) -> Untrained | None:
-    """The untrained model's behaviour beside a trained one's; None where either is not there.
-
-    A difference is given where the matrix holds exactly the two values that the table shows, so
-    that it is paired over the same candidates.
-    """
-    name = transfer.trained_name(provenance.get("adapter"))
-    if found is None or name == BASE or found.names[0] != BASE:
-        return None
-    base = found.runs[0].dataset.drop_vars(["dataset", "family"], errors="ignore")
-    other = {"own": B.agreement(base, tables.rule), "fair": B.balanced(base, tables.rule)}
-    this = {"own": tables.agreement, "fair": balanced}
-    gaps = {}
-    for (part, metric), (measure, sign) in PAIRED.items():
-        at = {"scope": "all", "metric": metric} | ({"rung": "hardest"} if part == "fair" else {})
-        shown = [T.find(side[part], **at).value for side in (this, other)]
-        held = [_find(found, run, measure).value for run in (name, BASE)]
-        held = [value if sign > 0 else 1 - value for value in held]
-        if all(math.isclose(a, b, abs_tol=1e-9) for a, b in zip(shown, held, strict=True)):
-            gap = gap_of(_record(found, name, measure))
-            gaps[part, metric] = gap if sign > 0 else _negated(gap)
-    return Untrained(other["own"], other["fair"], gaps)
-
-
-# --- sentences ----------------------------------------------------------------------------------
-
-
-def run_label(name: str) -> str:
-    """What a model is called: by what was trained, or by its own name."""
-    return RUNS.get(name, name)
-
-
-def lead(found: Training) -> str:
-    """Which models, on which questions, and what the intervals and ranges mean."""
-    seeds = {name: sum(run.name == name for run in found.runs) for name in found.names}
-    models = [
-        run_label(name) + (f" ({count(seeds[name], 'training seed')})" if seeds[name] > 1 else "")
-        for name in found.names
-    ]
-    base = found.runs[0].dataset
-    n, passages = base.sizes["example"], T.independent(base)
-    judged = _find(found, found.names[0], "tpr").n
-    lines = [
-        f"One model in {len(models)} versions, {', '.join(models[:-1])} and {models[-1]}, on the "
-        f"same {count(n, 'question')} in the same prompts.",
-        f"These share {count(passages, 'passage')}: with so few, intervals are too narrow."
-        if passages < FEWEST
-        else "",
-        f"Verdicts are compared on {count(judged, 'question')} with a right and a wrong candidate; "
-        "the wrong one is the same for all versions." if judged else "",
-        f"Differences are from the version \u201c{run_label(found.names[0])}\u201d, paired by "
-        "question.",
-        "Where there are several training seeds, values are their means; the range of the single "
-        "trainings shows how much is luck of the training, which no interval over questions does."
-        if max(seeds.values()) > 1
-        else "Each was trained once: what another training seed would change is not known.",
-    ]  # fmt: skip
-    return " ".join(line for line in lines if line)
-
-
-def heads_lead(found: Training) -> str:
-    """How many heads look at the passage differently after each training."""
-    if found.heads.empty:
-        return ""
-    parts = []
-    for name in found.names[1:]:
-        of_run = found.heads[found.heads["run"] == name]
-        clear = of_run[of_run["p_adjusted"] <= LEVEL]["role"].value_counts()
-        if len(of_run):
-            each = len(of_run) // of_run["role"].nunique()
-            told = " and ".join(f"{clear.get(r, 0)} when {word}" for r, word in ROLES.items())
-            parts.append(f"{run_label(name)}, {told} (of {each})")
-    return (
-        f"Heads whose attention to the passage changed (corrected p of {LEVEL:g} or less): "
-        f"{'; '.join(parts)}. For the others no change is shown."
-    )
-
-
 # --- tables -------------------------------------------------------------------------------------
 
 
@@ -213,13 +86,13 @@ def matrix_table(found: Training) -> Table:
     """All models by all measures, over all examples."""
     rows = []
     for name in found.names:
-        records = [_record(found, name, metric) for metric in TRANSFER_METRICS]
+        records = [found.record(name, metric) for metric in TRANSFER_METRICS]
         rows.append(Row(run_label(name), tuple(_cell(record) for record in records)))
         seeds = int(records[0]["seeds"])
         if seeds > 1:
             cells = tuple(Cell("", _seeds(record)) for record in records)
             rows.append(Row(f"range of {seeds} seeds", cells, minor=True))
-    ns = [_find(found, found.names[0], metric).n for metric in TRANSFER_METRICS]
+    ns = [found.value(found.names[0], metric).n for metric in TRANSFER_METRICS]
     columns = ("", *(f"{TRANSFER[metric][2]}, n\u00a0=\u00a0{n}"
                      for metric, n in zip(TRANSFER_METRICS, ns, strict=True)))  # fmt: skip
     return table("What training changes, all questions", columns, rows, dense=True)
@@ -235,7 +108,7 @@ def group_table(found: Training) -> Table:
         label = f"{group or 'no name'}: {count(n, 'answer')}, {count(pairs, 'pair')} of candidates"
         rows.append(Row(label, group=True))
         for name in found.names:
-            records = [_record(found, name, m, str(scope), str(group)) for m in TRANSFER_METRICS]
+            records = [found.record(name, m, str(scope), str(group)) for m in TRANSFER_METRICS]
             rows.append(Row(run_label(name), tuple(_cell(record) for record in records)))
     columns = ("", *(TRANSFER[metric][2] for metric in TRANSFER_METRICS))
     return table("What training changes, by dataset and kind of question", columns, rows, True)
@@ -290,31 +163,6 @@ def heads_table(found: Training, k: int = MOST_HEADS) -> Table:
     return table("Heads whose attention to the passage training changed most", columns, rows)
 
 
-def _record(
-    found: Training, run: str, metric: str, scope: str = "all", name: str = "all"
-) -> dict[str, Any]:
-    frame = found.matrix
-    chosen = frame[
-        (frame["run"] == run) & (frame["metric"] == metric)
-        & (frame["scope"] == scope) & (frame["name"] == name)
-    ]  # fmt: skip
-    return {str(key): value for key, value in chosen.iloc[0].items()} if len(chosen) else {}
-
-
-def _find(found: Training, run: str, metric: str) -> Estimate:
-    return T.find(found.matrix, run=run, metric=metric, scope="all")
-
-
-def gap_of(record: Mapping[str, Any]) -> Estimate:
-    """The difference from the reference in a row of one of the tables."""
-    value, low, high = (float(record[f"difference{end}"]) for end in ("", "_low", "_high"))
-    return Estimate(value, low, high, int(record["n"]), "paired bootstrap")
-
-
-def _negated(gap: Estimate) -> Estimate:
-    return Estimate(-gap.value, -gap.high, -gap.low, gap.n, gap.method)
-
-
 def _cell(record: Mapping[str, Any]) -> Cell:
     return _compared(_estimate(record), gap_of(record), decimal, decimal)
 
@@ -361,7 +209,7 @@ def transfer_data(found: Training | None) -> dict[str, Any] | None:
         return None
     trained = found.names[1:]
     gaps = {
-        metric: [gap_of(_record(found, name, metric)) for name in trained]
+        metric: [gap_of(found.record(name, metric)) for name in trained]
         for metric in TRANSFER_METRICS
     }
     rows = [
@@ -385,8 +233,3 @@ def reach(gaps: Sequence[Estimate], step: float = 0.1) -> float:
     """How far a scale must go on both sides of zero to show all intervals."""
     ends = [abs(x) for gap in gaps for x in (gap.value, gap.low, gap.high) if math.isfinite(x)]
     return round(step * max(1, math.ceil(max(ends, default=step) / step - 1e-9)), 6)
-
-
-def _light(dataset: xr.Dataset) -> xr.Dataset:
-    """Without what no summary needs, in memory."""
-    return dataset.drop_vars([name for name in FOR_READERS if name in dataset]).compute()

@@ -13,7 +13,8 @@ from lab.instruments.statistics import Estimate
 from lab.instruments.summaries.transfer import TRANSFER_METRICS
 from lab.views import palette
 from lab.views.content.curves import curve_points, curve_size
-from lab.views.content.transfer import gap_of, reach, run_label
+from lab.views.content.trained import gap_of, run_label
+from lab.views.content.transfer import reach
 from lab.views.figures.parts import GREY, INTERVALS, dots, finished, records
 from lab.views.format import decimal, interval, signed
 from lab.views.wording import CURVES, TRANSFER

@@ -1,0 +1,223 @@
+"""What the adapters reach, as Markdown for the docs and as results for their cards.
+
+    python benchmarks/adapter_results.py OUT [OUT ...] [--cards lab/adapters]
+
+Each OUT is a folder of `lab transfer`. Prints a table for every dataset, the claims, the share of
+unchanged answers, attention, and how much of the judge is left when it is asked in other ways. With
+--cards the results of every adapter are stored beside it and its card is written anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from lab.instruments.schemes import SCHEMES
+from lab.instruments.summaries.runs import BASE, Run, common
+from lab.instruments.summaries.schemes import out_of_scheme
+from lab.instruments.summaries.transfer import (
+    TRANSFER_METRICS,
+    claims,
+    head_changes,
+    inside,
+    matrix,
+    unchanged,
+)
+from lab.studies.beside import read_runs
+from lab.training.card import RESULTS, write_card
+from lab.views.wording import INSIDE, TRANSFER
+
+LEVEL = 0.05
+
+
+def main() -> None:
+    """Print all tables, and write the cards where asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folders", nargs="+", type=Path, help="folders of lab transfer")
+    parser.add_argument("--cards", type=Path, help="folder of adapters whose cards are written")
+    args = parser.parse_args()
+    results: list[dict[str, Any]] = []
+    for folder in args.folders:
+        runs = common(read_runs(folder))
+        table = matrix(runs)
+        for name in datasets(table):
+            print(matrix_lines(table, runs, name))
+            results += card_tables(table, name)
+        print(claim_lines(table, runs))
+        print(unchanged_lines(runs))
+        print(inside_lines(runs))
+        print(scheme_lines(runs))
+    if args.cards:
+        write_cards(args.cards, results)
+
+
+def datasets(table: pd.DataFrame) -> list[str]:
+    """The datasets of a matrix; "all" where there is one only."""
+    names = list(dict.fromkeys(table[table["scope"] == "dataset"]["name"]))
+    return names or ["all"]
+
+
+def rows_of(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of a matrix on one dataset."""
+    scope = "all" if name == "all" else "dataset"
+    return table[(table["scope"] == scope) & (table["name"] == name)]
+
+
+def matrix_lines(table: pd.DataFrame, runs: Sequence[Run], name: str) -> str:
+    """All versions by all measures on one dataset; a mark where the difference is sure."""
+    found = rows_of(table, name)
+    title = name if name != "all" else str(runs[0].dataset["dataset"].values[0])
+    names = list(dict.fromkeys(found["run"]))
+    lines = []
+    for metric in TRANSFER_METRICS:
+        rows = found[found["metric"] == metric].set_index("run")
+        label = f"{TRANSFER[metric][2]}, n = {int(rows['n'].iloc[0])}"
+        lines.append([label, *(value_text(rows.loc[run]) for run in names)])
+    return f"\n**{title}**\n\n" + markdown(["", *names], lines)
+
+
+def value_text(row: pd.Series[Any]) -> str:
+    """A value with its interval, and an arrow where its paired difference from base is sure."""
+    text = f"{row['value']:.2f} {interval(row['low'], row['high'])}".strip()
+    low, high = row["difference_low"], row["difference_high"]
+    if math.isnan(low) or low <= 0 <= high:
+        return text
+    return f"{text} {'▲' if low > 0 else '▼'}"
+
+
+def interval(low: float, high: float) -> str:
+    """An interval in brackets; empty where there is none."""
+    return "" if math.isnan(low) else f"[{low:.2f}, {high:.2f}]"
+
+
+def claim_lines(table: pd.DataFrame, runs: Sequence[Run]) -> str:
+    """The published claims over all questions."""
+    rows = [
+        [
+            claim.text,
+            f"{claim.seen}{f' ({claim.caveat})' if claim.caveat else ''}",
+            f"{claim.difference.value:+.2f} "
+            f"{interval(claim.difference.low, claim.difference.high)}, n = {claim.difference.n}",
+        ]
+        for claim in claims(table, runs)
+    ]
+    return "\n" + markdown(["claim", "here", "difference from base"], rows)
+
+
+def unchanged_lines(runs: Sequence[Run]) -> str:
+    """How many answers are word for word the base's."""
+    rows = [
+        [row["run"], f"{row['value']:.2f} {interval(row['low'], row['high'])}", str(row["n"])]
+        for row in unchanged(runs).to_dict("records")
+    ]
+    return "\n" + markdown(["unchanged answers", "share", "n"], rows)
+
+
+def inside_lines(runs: Sequence[Run]) -> str:
+    """Attention of every version, and how many heads changed their view of the passage."""
+    found = inside(runs)
+    if found.empty:
+        return "\n(attention was not measured)"
+    names = list(dict.fromkeys(found["run"]))
+    at = found.set_index(["run", "measure"])
+    lines = []
+    for measure, label in INSIDE.items():
+        form = "{:.2f}" if measure == "ratio" else "{:.3f}"
+        cells = []
+        for run in names:
+            row = at.loc[run, measure]
+            text = f"{form.format(row['value'])} [{form.format(row['low'])}, "
+            text += f"{form.format(row['high'])}]"
+            zero = 1.0 if measure == "ratio" else 0.0
+            low, high = row["difference_low"], row["difference_high"]
+            sure = not math.isnan(low) and not low <= zero <= high
+            cells.append(f"{text} {'▲' if low > zero else '▼'}" if sure else text)
+        lines.append([label, *cells])
+    heads = head_changes(runs)
+    if not heads.empty:
+        for role in dict.fromkeys(heads["role"]):
+            part = heads[heads["role"] == role]
+            cells = [
+                f"{int((part[part['run'] == run]['p_adjusted'] <= LEVEL).sum())}"
+                if run != BASE
+                else ""
+                for run in names
+            ]
+            lines.append([f"heads that changed, as {role}", *cells])
+    return f"\nn = {int(found['n'].max())}\n\n" + markdown(["", *names], lines)
+
+
+def scheme_lines(runs: Sequence[Run]) -> str:
+    """AUROC of each judge asked in other ways; a mark where the drop is sure."""
+    found = out_of_scheme(runs)
+    found = found[found["metric"] == "auroc"] if not found.empty else found
+    if found.empty:
+        return "\n(other ways of asking were not tried)"
+    names = list(dict.fromkeys(found["run"]))
+    at = found.set_index(["run", "scheme"])
+    lines = []
+    for scheme in dict.fromkeys(found["scheme"]):
+        cells = []
+        for run in names:
+            if (run, scheme) not in at.index:
+                cells.append("")
+                continue
+            row = at.loc[run, scheme]
+            text = f"{row['value']:.2f} {interval(row['low'], row['high'])}".strip()
+            low, high = row["drop_low"], row["drop_high"]
+            sure = not math.isnan(low) and not low <= 0 <= high
+            cells.append(f"{text} {'▼' if low > 0 else '▲'}" if sure else text)
+        n = int(at.xs(scheme, level="scheme")["n"].max())
+        lines.append([f"{SCHEMES[scheme].words}, n = {n}", *cells])
+    return "\n" + markdown(["AUROC, asked with", *names], lines)
+
+
+def card_tables(table: pd.DataFrame, name: str) -> list[dict[str, Any]]:
+    """For each version one table of results on a dataset, marked with the version's name."""
+    found = rows_of(table, name)
+    title = "built-in questions" if name in ("all", "builtin") else name
+    tables = []
+    for run in dict.fromkeys(found["run"]):
+        rows = []
+        for metric in TRANSFER_METRICS:
+            here = found[(found["run"] == run) & (found["metric"] == metric)].iloc[0]
+            base = found[(found["run"] == BASE) & (found["metric"] == metric)].iloc[0]
+            change = f"{here['difference']:+.2f} " + interval(
+                here["difference_low"], here["difference_high"]
+            )
+            plain = f"{here['value']:.2f} {interval(here['low'], here['high'])}".strip()
+            rows.append(
+                [TRANSFER[metric][2], plain, f"{base['value']:.2f}", change, str(int(here["n"]))]
+            )
+        columns = ["measure", "value [95 %]", "untrained", "difference [95 %]", "n"]
+        tables.append({"run": run, "title": title, "columns": columns, "rows": rows})
+    return tables
+
+
+def write_cards(adapters: Path, results: Sequence[Mapping[str, Any]]) -> None:
+    """Store each adapter's results beside it, and write its card."""
+    for folder in sorted(path.parent for path in adapters.glob("*/rolelens.json")):
+        mine = [
+            {key: value for key, value in table.items() if key != "run"}
+            for table in results
+            if table["run"] == folder.name
+        ]
+        if mine:
+            (folder / RESULTS).write_text(json.dumps(mine, indent=1, ensure_ascii=False) + "\n")
+            print(f"wrote {write_card(folder)}")
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

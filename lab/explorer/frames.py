@@ -67,9 +67,9 @@ def flow(dataset: xr.Dataset, selection: Selection) -> pd.DataFrame:
 def reader(one: xr.Dataset, selection: Selection, choices: Choices) -> pd.DataFrame:
     """The chosen example's prompts, one row a token, with the attention of the chosen heads.
 
-    Columns: role, position, token, span, one for each mark (whether the token is in it),
-    attention (mean over the heads of the scope; stored in steps of 1/255 for each head), enrichment
-    (attention times the number of tokens: 1 is an even share).
+    Columns: role, position, token, id (-1 if not known), span, one for each mark (whether the token
+    is in it), attention (mean over the heads of the scope; stored in steps of 1/255 for each head),
+    enrichment (attention times the number of tokens: 1 is an even share).
     """
     frames = []
     for role in ROLES:
@@ -82,6 +82,7 @@ def reader(one: xr.Dataset, selection: Selection, choices: Choices) -> pd.DataFr
                     "role": role,
                     "position": np.arange(len(prompt)),
                     "token": prompt.tokens(),
+                    "id": prompt.token_ids,
                     "span": prompt.spans,
                     **inside,
                     "attention": row,

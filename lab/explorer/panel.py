@@ -44,9 +44,13 @@ class Panel:
         self._said = ipywidgets.Label()
         self._drawn = ipywidgets.Output()
         self._prompt = ipywidgets.Text(
-            placeholder="a short text", description="Short text", layout={"width": "26em"}
+            placeholder="a short text",
+            description="Short text",
+            layout={"width": "26em", "max_width": "100%"},
         )
-        self._file = ipywidgets.Text(value="explorer.html", description="File")
+        self._file = ipywidgets.Text(
+            value="explorer.html", description="File", layout={"max_width": "100%"}
+        )
         controls = ipywidgets.HBox(
             [
                 self._file,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
 from itertools import accumulate
@@ -15,6 +14,7 @@ from lab.errors import LabError
 from lab.instruments.behaviour import Behaviour, Judgement
 from lab.roles import MARKS, SPANS, Prompt
 from lab.studies.recipe import Recipe
+from lab.studies.tokens import Token, unpack_tokens
 
 
 def behaviour(one: xr.Dataset) -> Behaviour:
@@ -44,19 +44,20 @@ def behaviour(one: xr.Dataset) -> Behaviour:
     )
 
 
-def tokens(one: xr.Dataset, role: str) -> list[str]:
-    """The token texts of one example's prompt in a role; empty where they were not kept."""
+def tokens(one: xr.Dataset, role: str) -> list[Token]:
+    """The tokens of one example's prompt in a role; empty where they were not kept."""
     if "tokens" not in one or role not in one["role2"].values:
         return []
-    return [str(t) for t in json.loads(str(one["tokens"].sel(role2=role).item()) or "[]")]
+    return unpack_tokens(str(one["tokens"].sel(role2=role).item()))
 
 
 def prompt(one: xr.Dataset, role: str) -> Prompt:
-    """The prompt of one example as it was stored: texts, spans and marks.
+    """The prompt of one example as it was stored: tokens, spans and marks.
 
-    Token ids are not stored, so they are all -1: such a prompt is there to be shown, not run.
+    Its text is that of its tokens, put together.
     """
-    texts = tokens(one, role)
+    stored = tokens(one, role)
+    texts = [text for text, _ in stored]
     ends = list(accumulate(map(len, texts)))
     of_role = one.sel(role2=role)
     spans = of_role["token_span"].values[: len(texts)]
@@ -66,7 +67,7 @@ def prompt(one: xr.Dataset, role: str) -> Prompt:
         role=role,
         example_id=str(one["example"].item()),
         text="".join(texts),
-        token_ids=(-1,) * len(texts),
+        token_ids=tuple(number for _, number in stored),
         offsets=tuple(zip([0, *ends[:-1]], ends, strict=True)) if texts else (),
         spans=tuple(names[int(i)] for i in spans),
         marks={

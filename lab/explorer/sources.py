@@ -155,7 +155,7 @@ class StudySource:
         one = self._one(example)
         stored = recall.tokens(one, "generator")
         same = (
-            tuple(stored) == case.prompt("generator").tokens()
+            tuple(text for text, _ in stored) == case.prompt("generator").tokens()
             if stored
             else str(one["question"].item()) == case.example.question
         )

@@ -101,7 +101,7 @@ VARIABLES: dict[str, Variable] = {
     ),
     "token_span": Variable(("role2", "token"), "i1", "span of each token; -1 beyond the end"),
     "token_mark": Variable(("role2", "token"), "u1", "sub-spans of each token, one bit each"),
-    "tokens": Variable(("role2",), "str", "token texts, a JSON list"),
+    "tokens": Variable(("role2",), "str", "token texts and ids, a JSON list of pairs"),
     "notes": Variable((), "str", "what was changed to make the example fit or safe, a JSON list"),
 }
 

@@ -33,6 +33,7 @@ from lab.studies.store import (
     write_json,
     writing,
 )
+from lab.studies.tokens import pack_tokens
 
 if TYPE_CHECKING:
     from lab.engine.lens import Lens
@@ -223,12 +224,11 @@ def _shown(readings: list[Reading]) -> dict[str, Any]:
         spans[i, : len(prompt)] = [SPANS.index(name) for name in prompt.spans]
         for bit, mark in enumerate(MARKS):
             marks[i, list(prompt.where(mark))] |= 1 << bit
-    tokens = [json.dumps(list(r.prompt.tokens()), ensure_ascii=False) for r in readings]
     return {
         "attention": attention,
         "token_span": spans,
         "token_mark": marks,
-        "tokens": np.array(tokens, dtype=object),
+        "tokens": np.array([pack_tokens(r.prompt) for r in readings], dtype=object),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from lab.instruments.summaries import tables as T
+from lab.studies.tokens import Token, unpack_tokens
 from lab.views.example_list import READER_ROLES, columns, list_examples, rung_labels
 from lab.views.packing import (
     QUANTISATION_ERROR,
@@ -31,19 +31,28 @@ Ids = list[list[int]]
 
 
 class Vocabulary:
-    """Distinct token texts, numbered as they first appear."""
+    """Distinct tokens, numbered as they first appear."""
 
     def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
+        self._tokens: dict[Token, int] = {}
 
-    def ids(self, tokens: list[str]) -> list[int]:
-        """The numbers of these texts; new texts get the next ones."""
-        return [self.texts.setdefault(token, len(self.texts)) for token in tokens]
+    def ids(self, tokens: list[Token]) -> list[int]:
+        """The numbers of these tokens; new ones get the next numbers."""
+        return [self._tokens.setdefault(token, len(self._tokens)) for token in tokens]
 
     @property
     def kind(self) -> np.dtype[Any]:
         """The smallest type that holds every number."""
-        return np.dtype(np.uint16 if len(self.texts) <= 0xFFFF else np.uint32)
+        return np.dtype(np.uint16 if len(self._tokens) <= 0xFFFF else np.uint32)
+
+    def as_data(self) -> dict[str, Any]:
+        """Texts in the order of their numbers (``vocab``), the ids that the tokenizer gives them
+        (``token_ids``), and the bytes of a number (``width``)."""
+        return {
+            "vocab": [text for text, _ in self._tokens],
+            "token_ids": [number for _, number in self._tokens],
+            "width": self.kind.itemsize,
+        }
 
 
 def reader_payload(
@@ -77,8 +86,7 @@ def reader_payload(
         "read": int(read.sum()),
         "held": len(held),
         "error": QUANTISATION_ERROR,
-        "width": vocabulary.kind.itemsize,
-        "vocab": list(vocabulary.texts),
+        **vocabulary.as_data(),
         "rungs": rung_labels(dataset),
         "measures": columns(examples),
         "examples": examples,
@@ -89,14 +97,13 @@ def example_payload(dataset: xr.Dataset, index: int = 0) -> dict[str, Any]:
     """The tokens and attention of one example, with a vocabulary of its own.
 
     For a view that asks for an example which its page does not hold: ``roles`` as in
-    ``reader_payload``, ``vocab``, and ``width``, the number of bytes of a token's number.
+    ``reader_payload``, and what `Vocabulary.as_data` gives.
     """
     vocabulary = Vocabulary()
     roles, ids = _roles(dataset.isel(example=index), vocabulary)
     return {
         "roles": _with_tokens(roles, ids, vocabulary),
-        "vocab": list(vocabulary.texts),
-        "width": vocabulary.kind.itemsize,
+        **vocabulary.as_data(),
     }
 
 
@@ -128,7 +135,7 @@ def _read(dataset: xr.Dataset) -> NDArray[np.bool_]:
     if "attention" not in dataset or "mass" not in dataset:
         return np.zeros(dataset.sizes["example"], dtype=bool)
     tokens = dataset["tokens"].sel(role2=list(READER_ROLES)).transpose("example", "role2").values
-    return np.array([all(json.loads(text or "[]") for text in row) for row in tokens], dtype=bool)
+    return np.array([all(unpack_tokens(text) for text in row) for row in tokens], dtype=bool)
 
 
 def _spread(examples: list[dict[str, Any]], read: NDArray[np.bool_]) -> Iterator[int]:
@@ -163,13 +170,13 @@ def _with_tokens(
     }
 
 
-def _side(one: xr.Dataset) -> tuple[dict[str, str], list[str]]:
+def _side(one: xr.Dataset) -> tuple[dict[str, str], list[Token]]:
     """One prompt as base64: spans, marks, attention rows, and span masses (layer, head, span).
 
     The masses as they are, without the sink (``beyond``) and norm-weighted: these two are stored
     too, since what a head leaves beside its sink is too little to be told from rounded masses.
     """
-    tokens = [str(token) for token in json.loads(str(one["tokens"].item()) or "[]")]
+    tokens = unpack_tokens(str(one["tokens"].item()))
     n = len(tokens)
     rows = one["attention"].transpose("layer", "head", "token").values[..., :n]
     by_head = ("layer", "head", "span")

@@ -60,6 +60,7 @@ VIEWS: dict[str, Any] = {
     "sink": "The first token (sink) is never coloured; the bar above each text has its share.",
     "flow": "in this one example, mean over the heads of each layer.",
     "restoration": "R = 0: as the target; R = 1: as the source.",
+    "other": "This result is of another example:",
     "overstated": "Intervals are 95 %. Heads are listed by the same numbers by which they are "
     "chosen, so the largest are overstated.",
     "no_attention": "This study measured no attention.",

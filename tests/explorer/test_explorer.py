@@ -157,6 +157,16 @@ class TestTables:
         invented.select(scope="all")
         assert len(invented.data("reader")) == len(both)
 
+    def test_tokens_come_with_the_ids_that_were_run(self, live, made, invented):
+        live.select(example=made.examples[0].id)
+        shown = live.data("reader")
+        case = lab.open_case(made.lens, made.examples[0], made.examples.pool)
+        asked = shown[shown["role"] == "generator"]
+        assert tuple(asked["id"]) == case.prompt("generator").token_ids
+        assert tuple(asked["token"]) == case.prompt("generator").tokens()
+        # A study may hold texts alone.
+        assert set(invented.data("reader")["id"]) == {-1}
+
     def test_an_unread_example_has_no_tokens_to_show(self, made):
         explorer = lab.explore(made.folder)
         explorer.select(example="q2")

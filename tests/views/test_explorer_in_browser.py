@@ -295,6 +295,24 @@ def test_the_texts_and_bars_follow_the_measure(norm, explorer, payload, study, o
     assert "Colour:" in page.locator("[data-view=reader] > .rl-legend").inner_text()
 
 
+def test_pointing_at_a_token_tells_its_text_id_mass_and_enrichment(study, open_page, tmp_path):
+    dataset = study[0].isel(example=[0]).copy()
+    stored = dataset["tokens"].values
+    pairs = [[[text, 7000 + k] for k, text in enumerate(json.loads(s))] for s in stored[0]]
+    texts = np.array([[json.dumps(role) for role in pairs]], dtype=object)
+    dataset["tokens"] = (("example", "role2"), texts)
+    html = explorer_page(explorer_payload(dataset), "Ids", state={"layer": 1, "head": 2})
+    page = open_page(write_page(tmp_path / "ids.html", html)).page
+    row = dataset["attention"].isel(example=0, layer=1, head=2).sel(role2="evaluator").values / 255
+    index, n = int(np.argmax(row[1:])) + 1, len(pairs[1])
+    page.locator(f".r-evaluator .t[data-i='{index}']").hover()
+    text = pairs[1][index][0].replace("\n", "\u21b5")
+    said = page.locator("[data-view=reader] > .rl-readout").inner_text()
+    assert f"\u201c{text}\u201d (token {index} of {n}, id {7000 + index}, " in said
+    assert "\u00a0% of the attention" in said and "\u00a0\u00d7 its even share" in said
+    assert page.locator(".rl-tip").inner_text() in said
+
+
 # --- as a notebook draws them -------------------------------------------------------------------
 
 HOST = """<!doctype html><html lang="en"><meta charset="utf-8"><title>host</title>
@@ -444,6 +462,28 @@ def test_an_example_that_was_not_read_is_read_on_request(host, payload):
     assert page.locator("[data-view=flow] svg").count() >= 2
 
 
+def test_what_is_set_in_a_view_outlasts_new_data(host):
+    page = host.page
+    show(page, views=["picker", "reader", "bench"], bench=BENCH)
+    page.get_by_label("Search examples").fill("Ferries")
+    page.get_by_label("Dataset").select_option(index=1)
+    dataset = page.get_by_label("Dataset").input_value()
+    column = page.get_by_role("grid").get_by_role("columnheader", name="log-odds")
+    column.get_by_role("button").click()
+    page.get_by_label("white space").check()
+    page.get_by_label("Put activations").select_option("e2g")
+    before = rows(page)
+    page.evaluate("one.set('data', structuredClone(data))")
+    assert page.get_by_label("Search examples").input_value() == "Ferries"
+    assert page.get_by_label("Dataset").input_value() == dataset
+    assert column.get_attribute("aria-sort") == "descending"
+    assert rows(page) == before
+    assert page.get_by_label("white space").is_checked()
+    assert page.get_by_label("Put activations").input_value() == "e2g"
+    page.get_by_label("Search examples").fill("")
+    assert len(rows(page)) > len(before), "the filter is that of the field"
+
+
 # --- patch bench --------------------------------------------------------------------------------
 
 
@@ -545,6 +585,26 @@ def test_lines_over_layers_and_runs_before_and_after_are_drawn(host):
     assert titles == ["before", "after the patch"]
     assert "(10000 characters)" in bench.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_a_result_says_so_where_another_example_is_chosen(host, payload):
+    page = host.page
+    first = payload["reader"]["examples"][0]
+    found = result("set", example=first["id"])
+    show(page, views=["picker", "bench"], bench={**BENCH, "result": found}, state={"example": 0})
+    bench = page.locator("[data-view=bench]")
+    said = bench.get_by_text("This result is of another example:")
+    assert not said.is_visible()
+    page.get_by_role("button", name="next ›").click()
+    assert said.is_visible() and f"another example: \u201c{first['question']}" in bench.inner_text()
+    page.get_by_role("button", name="previous").click()
+    assert not said.is_visible()
+    # A patch that ends after one has gone on to another example.
+    page.get_by_role("button", name="next ›").click()
+    page.evaluate("(state) => one.set('bench', state)", {**BENCH, "result": None})
+    assert not said.is_visible()
+    page.evaluate("(state) => one.set('bench', state)", {**BENCH, "result": found})
+    assert said.is_visible()
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,15 @@ const SVG = "http://www.w3.org/2000/svg",
 const known = x => x != null && !Number.isNaN(x),
   minus = text => (Number(text) === 0 ? text.replace("-", "") : text.replace("-", "\u2212")),
   fixed = (x, digits = 2) => (known(x) ? minus(x.toFixed(digits)) : "\u2013");
-function percent(x) {
-  if (!known(x)) return "\u2013";
-  const p = 100 * x;
-  return minus(p.toFixed(Math.abs(p) >= 9.95 || Math.abs(p) < 0.005 ? 0 : 1)) + NB + "%";
-}
-const points = x => (known(x) ? minus((100 * x).toFixed(Math.abs(x) >= 0.0995 ? 0 : 1)) : "\u2013"),
+const points = x => (known(x) ? minus((100 * x).toFixed(Math.abs(x) >= 0.0995 || Math.abs(x) < 0.00005 ? 0 : 1)) : "\u2013"),
+  percent = x => points(x) + (known(x) ? NB + "%" : ""),
   times = x => (known(x) ? x.toFixed(x < 0.995 ? 2 : x < 9.95 ? 1 : 0) + NB + "\u00d7" : "\u2013"),
   chance = q => (q < 0.001 ? "q < .001" : "q = " + q.toFixed(3).replace(/^0/, "")),
   range = (low, high, format) => (known(low) ? ` [${format(low)}, ${format(high)}]` : ""),
   largestAt = values => values.reduce((best, x, i) => (Math.abs(x) > Math.abs(values[best]) ? i : best), 0),
+  /* What value(i) gives of each span, in words, from the largest down. */
+  ranked = (spans, value, form, least = 0) => spans.map(({ label }, i) => [label, value(i)])
+    .filter(([, x]) => known(x) && x >= least).sort((a, b) => b[1] - a[1]).map(([label, x]) => `${label} ${form(x)}`),
   count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 /* --- elements --------------------------------------------------------------------------- */
@@ -44,6 +43,9 @@ const maker = create => (what, ...children) => {
 };
 const h = maker(tag => document.createElement(tag)),
   s = maker(tag => document.createElementNS(SVG, tag));
+
+/** Attributes of what takes the keys: how it is called, and what they do. */
+const keyed = label => ({ tabindex: "0", role: "group", "aria-label": label });
 
 /** f(0), f(1), ... f(n - 1). */
 const upTo = (n, f) => Array.from({ length: n }, (_, i) => f(i));
@@ -72,7 +74,9 @@ function createStore(initial) {
   };
 }
 
-const readoutLine = () => h("p.rl-readout", { role: "status", "aria-live": "polite" }),
+const said = names => h("p." + names, { role: "status" }),
+  panel = (title, ...children) => h("div.rl-panel", h("h4", title), ...children),
+  columnHeads = labels => h("thead", h("tr", ...labels.map(label => h("th", { scope: "col" }, label)))),
   bar = (from, share, names = "") => h(from ? "span.rl-bar.rl-zero" : "span.rl-bar", { "aria-hidden": "true" }, h("i", { style: `left:${100 * Math.min(from, from + share)}%;width:${100 * Math.abs(share)}%`, class: names })),
   verdictOf = log_odds => (log_odds > 0 ? "accept" : "reject"),
   linePath = points => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
@@ -82,7 +86,18 @@ function choosesHead(button, store, layer, head) {
   button.onclick = () => store.set({ layer, head, scope: "head" });
   return () => button.setAttribute("aria-pressed", store.get("layer") === layer && store.get("head") === head);
 }
+const chosenHead = ({ store }) => [store.get("layer"), store.get("head")];
 const absent = (el, what) => void el.append(h("p.rl-note", what));
+
+/** Calls act(by) for the keys in moves, unless they are pressed in something inside of the node. */
+const onKeys = (node, moves, act) => listen(node, {
+  keydown(event) {
+    const by = moves[event.key];
+    if (!by || event.target !== node) return;
+    event.preventDefault();
+    act(by);
+  },
+});
 
 /** Calls draw(width) now and whenever the element's width changes. */
 function responsive(el, draw) {
@@ -132,10 +147,11 @@ function choice(label, options, store, key) {
   return group;
 }
 
-/** A labelled menu. options: [value, text]. */
-function menu(label, options, onchange) {
+/** A labelled menu that sets a key of a store. options: [value, text]. */
+function menu(label, options, store, key) {
   return h("label.rl-menu", h("span", label),
-    h("select", { "aria-label": label, onchange: event => onchange(event.target.value) }, ...options.map(([value, text]) => h("option", { value }, text))));
+    h("select", { "aria-label": label, onchange: event => store.set({ [key]: event.target.value }) },
+      ...options.map(([value, text]) => h("option", { value, selected: value === store.get(key) }, text))));
 }
 
 function legend(items) {
@@ -155,19 +171,25 @@ function ticks(n, most = 8) {
   return upTo(Math.ceil(n / step), i => i * step);
 }
 
+const axisText = (x, y, text, anchor = "middle") => s("text", { x, y, "text-anchor": anchor }, text);
+
 function layerAxis(layers) {
   const labels = ticks(layers, 9).map(layer =>
-    s("text", { x: AXIS - 7, y: layerTop(layers, layer) + rowHeight(layers) / 2 + 4, "text-anchor": "end" }, layer));
+    axisText(AXIS - 7, layerTop(layers, layer) + rowHeight(layers) / 2 + 4, layer, "end"));
   const middle = (layers * rowHeight(layers)) / 2;
   return s("g.rl-axis", ...labels,
     s("text", { transform: `translate(9 ${middle}) rotate(-90)`, "text-anchor": "middle" }, "layer"));
 }
 
+/** The layer at which an event points in a figure; none if it is beside the layers. */
+const layerAt = (event, figure, layers) =>
+  layers - 1 - Math.floor((event.clientY - figure.getBoundingClientRect().top) / rowHeight(layers));
+
 /** Shows say(layer) while the pointer is over a layer of a figure. */
 function hoverLayers(svg, { data: { layers }, tip }, say) {
   listen(svg, {
     pointermove(event) {
-      const layer = layers - 1 - Math.floor((event.clientY - svg.getBoundingClientRect().top) / rowHeight(layers));
+      const layer = layerAt(event, svg, layers);
       tip.show(event, layer >= 0 && layer < layers && say(layer));
     },
     pointerleave: () => tip.hide(),

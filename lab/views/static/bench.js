@@ -10,7 +10,7 @@ function benchHeads(store, what) {
 /** A run before or after the patch: its verdict, text, and likeliest next tokens. */
 function runPanel(title, { text, top, verdict }) {
   const line = ([token, p]) => h("tr", h("th", { scope: "row" }, shownText(token, true, true)), h("td", bar(0, p / top[0][1])), h("td.num", percent(p)));
-  return h("div.rl-panel", h("h4", title),
+  return panel(title,
     verdict && h("p", h("b.evaluator", verdictOf(verdict.log_odds)), ` (log-odds ${fixed(verdict.log_odds)}, accepts with probability ${percent(verdict.p_accept)})`),
     h("p.rl-said", text ? cut(text) : "(no text)"),
     h("table.rl-table", h("caption.rl-note", "Likeliest next tokens"), h("tbody", ...top.map(line))));
@@ -19,11 +19,11 @@ function runPanel(title, { text, top, verdict }) {
 /** The result's map of heads or lines over layers; nothing for a set. */
 function benchFigure(ctx, { kind, map, lines, title }) {
   if (kind === "set") return null;
-  const panel = h("div.rl-panel", h("h4", kind === "heads" ? "one head at a time" : "a whole layer at a time")),
+  const box = panel(EACH[kind]),
     patch = { contrast_label: title, direction_label: "this example", head: { value: (map || []).flat(), low: [], high: [], flip: [] } };
-  if (kind === "heads") quantityMap(panel, ctx, title, () => patch)();
-  else restorationCurves(panel, ctx, lines.map(({ name, values }, i) => [name, i ? "less" : "more", () => ({ value: values, low: [], high: [], flip: [] })]));
-  return panel;
+  if (kind === "heads") quantityMap(box, ctx, title, () => patch)();
+  else restorationCurves(box, ctx, lines.map(({ name, values }, i) => [name, i ? "less" : "more", () => ({ value: values, low: [], high: [], flip: [] })]));
+  return box;
 }
 
 function bench(el, ctx) {
@@ -31,22 +31,30 @@ function bench(el, ctx) {
     state = () => (live && live.bench()) || {};
   if (!state().live) return el.remove();
   const { direction, what } = state().options,
-    pick = createStore({ direction: direction[0][0], what: what[0][0] }),
+    pick = ctx.keep("bench", { direction: direction[0][0], what: what[0][0] }),
     heads = () => benchHeads(store, pick.get("what")),
     target = h("p.rl-note"),
     run = h("button.rl-go", { onclick: () => live.run({ ...pick.all(), heads: heads() }) }, "Run the patch"),
     stop = h("button", { onclick: () => live.stop() }, "Stop"),
     progress = h("progress", { "aria-label": "Progress of the patch" }),
-    status = h("p.rl-note", { role: "status", "aria-live": "polite" }),
+    status = said("rl-note"),
     error = h("p.rl-error", { role: "alert" }),
-    result = h("div");
-  el.append(h("div.rl-controls", menu("Put activations", direction, value => pick.set({ direction: value })), choice("What", what, pick, "what")),
-    target, h("div.rl-controls", run, stop, progress), status, error, result);
+    other = h("p"), result = h("div");
+  el.append(h("div.rl-controls", menu("Put activations", direction, pick, "direction"), choice("What", what, pick, "what")),
+    target, h("div.rl-controls", run, stop, progress), status, error, other, result);
+  /* A result stays until the next one, to be compared; what it is of is said where that changes. */
+  const owner = () => {
+    const found = state().result,
+      of = found && found.example !== ctx.example().id && ctx.data.reader.examples.find(e => e.id === found.example);
+    other.hidden = !of;
+    if (of) other.replaceChildren(h("b", words.other), " ", quoted(of.question));
+  };
   const aim = () => {
     const patched = heads().length ? ` Patched: ${namesOf(heads())}.` : "";
     target.textContent = `Example: ${quoted(ctx.example().question)}${patched}`;
   };
   store.on(["example", "heads", "layer", "head"], aim);
+  store.on(["example"], owner);
   pick.on(["what"], aim);
 
   let drawn;
@@ -73,5 +81,6 @@ function bench(el, ctx) {
     status.textContent = running ? `${step || "Running"}${part}\u2026` : failed || !found ? "" : "Done.";
     error.textContent = failed || "";
     show(found);
+    owner();
   });
 }

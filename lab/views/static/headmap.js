@@ -12,7 +12,7 @@ function rectangle([l1, h1], [l2, h2]) {
 }
 
 /** Adds the chosen head to the set, or takes it out. */
-function toggleHead(store, layer = store.get("layer"), head = store.get("head")) {
+function toggleHead(store, [layer, head] = chosenHead({ store })) {
   const heads = store.get("heads"),
     next = inSet(heads, layer, head) ? heads.filter(([l, k]) => l !== layer || k !== head) : [...heads, [layer, head]];
   store.set({ layer, head, heads: next, scope: next.length ? "set" : "head" });
@@ -27,10 +27,7 @@ function headMap(el, ctx, spec) {
     row = rowHeight(layers),
     height = layers * row,
     picture = h("div");
-  const frame = h("div", {
-    class: "rl-map", tabindex: "0", role: "group",
-    "aria-label": `${spec.label}. ${ctx.words.map_help}`,
-  }, picture);
+  const frame = h("div.rl-map", keyed(`${spec.label}. ${ctx.words.map_help}`), picture);
   el.append(frame);
   let cells = [], mark = null, set = null, brush = null, step = 1, size = {}, from = null, to = null, anchor = null;
   const place = (node, layer, head) => {
@@ -49,7 +46,7 @@ function headMap(el, ctx, spec) {
   };
   const select = () => {
     if (!mark) return;
-    place(mark, store.get("layer"), store.get("head"));
+    place(mark, ...chosenHead(ctx));
     set.replaceChildren(...store.get("heads").map(([layer, head]) => place(s("rect", size), layer, head)));
   };
   const draw = width => {
@@ -61,19 +58,17 @@ function headMap(el, ctx, spec) {
     mark = s("rect", { ...size, class: "rl-mark" });
     set = s("g.rl-set");
     brush = s("rect.rl-brush");
-    const labels = ticks(heads, Math.min(10, width / 34)).map(head =>
-      s("text", { x: AXIS + head * step + step / 2, y: height + 15, "text-anchor": "middle" }, head));
-    const word = s("text", { x: AXIS + (heads * step) / 2, y: height + 31, "text-anchor": "middle" }, "head");
+    const labels = ticks(heads, Math.min(10, width / 34)).map(head => axisText(AXIS + head * step + step / 2, height + 15, head));
     picture.replaceChildren(drawing(width, height + 36, "",
       layerAxis(layers), s("g.rl-base", ...base), s("g", ...cells),
-      s("g.rl-axis", ...labels, word), set, mark, brush));
+      s("g.rl-axis", ...labels, axisText(AXIS + (heads * step) / 2, height + 31, "head")), set, mark, brush));
     paint();
     select();
   };
   const at = (event, near) => {
     const box = picture.firstChild.getBoundingClientRect(),
       head = Math.floor((event.clientX - box.left - AXIS) / step),
-      layer = layers - 1 - Math.floor((event.clientY - box.top) / row);
+      layer = layerAt(event, picture, layers);
     if (near) return [inside(layer, layers), inside(head, heads)];
     return head >= 0 && head < heads && layer >= 0 && layer < layers ? [layer, head] : null;
   };
@@ -96,7 +91,7 @@ function headMap(el, ctx, spec) {
     keydown(event) {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
       const move = moves[event.key],
-        here = [store.get("layer"), store.get("head")];
+        here = chosenHead(ctx);
       if (move) {
         const next = [inside(here[0] + move[0], layers), inside(here[1] + move[1], heads)];
         anchor = event.shiftKey ? anchor || here : null;
@@ -128,7 +123,7 @@ function headMap(el, ctx, spec) {
     },
     pointerup(event) {
       if (from && !same(from, to)) choose(...from, { heads: rectangle(from, to), scope: "set" });
-      else if (from && event.shiftKey) toggleHead(store, ...from);
+      else if (from && event.shiftKey) toggleHead(store, from);
       else if (from) choose(...from);
       leave();
     },
@@ -151,16 +146,17 @@ function scale(stops, labels) {
 /** The set of heads in words, with buttons that change it: for touch, and to see what is in it. */
 function setBar(el, ctx) {
   const { store } = ctx,
-    said = h("span"),
+    list = h("span"),
     toggle = h("button", { onclick: () => toggleHead(store) }),
     clear = h("button", { onclick: () => store.set({ heads: [], scope: "head" }) }, "empty the set");
-  el.append(h("div.rl-setbar", toggle, clear, said));
+  el.append(h("div.rl-setbar", toggle, clear, list));
   store.on(["heads", "layer", "head"], () => {
     const heads = store.get("heads"),
-      [layer, head] = [store.get("layer"), store.get("head")];
-    toggle.textContent = `${inSet(heads, layer, head) ? "take" : "add"} ${layer}.${head} ${inSet(heads, layer, head) ? "out" : "to a set"}`;
+      [layer, head] = chosenHead(ctx),
+      there = inSet(heads, layer, head);
+    toggle.textContent = `${there ? "take" : "add"} ${layer}.${head} ${there ? "out" : "to a set"}`;
     clear.hidden = !heads.length;
-    said.textContent = heads.length ? `${count(heads.length, "head")} in the set: ${namesOf(heads)}` : ctx.words.drag;
+    list.textContent = heads.length ? `${count(heads.length, "head")} in the set: ${namesOf(heads)}` : ctx.words.drag;
   });
 }
 

@@ -10,7 +10,7 @@ function layerPanels(el, ctx, spec) {
     panels = h("div.rl-two.rl-tight");
   el.append(panels, legend(spans.map(span => ["span-" + span.name, span.label])));
   for (const role of ROLES) {
-    const picture = h("div.rl-layers", { tabindex: "0", role: "group", "aria-label": `${role}, by layer. ${ctx.words.layer_help}` });
+    const picture = h("div.rl-layers", keyed(`${role}, by layer. ${ctx.words.layer_help}`));
     let band = null;
     const bars = (table, x) => table.flatMap((values, layer) => {
       let left = 0;
@@ -36,32 +36,21 @@ function layerPanels(el, ctx, spec) {
         x = value => AXIS + (right - AXIS) * (share ? value : log(value)),
         stops = share ? [[0, "0"], [0.5, "50"], [1, "100\u00a0%"]] : [[0.01, "0.01"], [0.1, "0.1"], [1, "1\u00a0\u00d7"], [10, "10"], [100, "100"]],
         guides = stops.map(([value]) => s("path", { d: `M${x(value)} 0V${height}`, class: value === 1 && !share ? "rl-grid rl-strong" : "rl-grid" })),
-        labels = stops.map(([value, text]) => s("text", { x: x(value), y: height + 15, "text-anchor": value === stops[stops.length - 1][0] ? "end" : "middle" }, text));
+        labels = stops.map(([value, text], i) => axisText(x(value), height + 15, text, stops[i + 1] ? "middle" : "end"));
       band = rect(AXIS - 2, 0, right - AXIS + 4, row + 0.5, { class: "rl-mark", rx: 2 });
       const svg = drawing(width, height + 20, describeLook(ctx, role, norm, table),
         layerAxis(layers), ...guides, ...(share ? bars(table, x) : lines(table, x)), s("g.rl-axis", ...labels), band);
-      hoverLayers(svg, ctx, layer => {
-        const parts = spans.map((span, i) => [span.label, table[layer][i]]).filter(([, value]) => known(value))
-          .sort((a, b) => b[1] - a[1]).map(([label, value]) => `${label} ${formatOf(norm)(value)}`);
-        return `Layer ${layer}, ${WHEN[role]}: ${parts.join(", ")}.`;
-      });
+      hoverLayers(svg, ctx, layer => `Layer ${layer}, ${WHEN[role]}: ${ranked(spans, i => table[layer][i], formatOf(norm)).join(", ")}.`);
       picture.replaceChildren(svg);
       mark();
     };
     const choose = layer => store.set({ layer: inside(layer, layers), scope: "layer" });
-    listen(picture, {
-      click(event) {
-        const layer = layers - 1 - Math.floor((event.clientY - picture.getBoundingClientRect().top) / row);
-        if (layer >= 0) choose(layer);
-      },
-      keydown(event) {
-        const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-        if (!by) return;
-        event.preventDefault();
-        choose(store.get("layer") + by);
-      },
-    });
-    panels.append(h("div.rl-panel", h("h4", { class: role }, role), picture));
+    picture.onclick = event => {
+      const layer = layerAt(event, picture, layers);
+      if (layer >= 0) choose(layer);
+    };
+    onKeys(picture, { ArrowUp: 1, ArrowDown: -1 }, by => choose(store.get("layer") + by));
+    panels.append(h("div.rl-panel", h("h4." + role, role), picture));
     store.on(spec.keys, responsive(picture, draw));
     store.on(["layer"], mark);
   }
@@ -85,8 +74,8 @@ function spanMass(el, ctx) {
 function spanFlow(el, ctx) {
   const { data, store } = ctx;
   if (!data.reader.held && !ctx.live) return absent(el, ctx.words.no_tokens);
-  const said = h("p.rl-note");
-  el.append(said);
+  const about = h("p.rl-note");
+  el.append(about);
   layerPanels(el, ctx, {
     norm: () => normOf(ctx), keys: ["example", "loaded", "norm"],
     table(role) {
@@ -96,6 +85,6 @@ function spanFlow(el, ctx) {
     },
   });
   store.on(["example", "loaded", "norm"], () => {
-    said.textContent = ctx.sides() ? `${quoted(ctx.example().question)} ${ctx.words.flow}` : ctx.words.not_here;
+    about.textContent = ctx.sides() ? `${quoted(ctx.example().question)} ${ctx.words.flow}` : ctx.words.not_here;
   });
 }

@@ -14,10 +14,13 @@ function initialState({ norms, start, quantities, reader: { examples }, patching
 }
 
 /** Draws every view for which root holds an element with data-view, linked through one store.
-    live, in a notebook: what reaches the model. */
-export function mount(root, data, state = {}, live = null) {
-  const store = createStore({ ...initialState(data), ...selection(state) });
-  const ctx = { data, store, live, words: data.words, tip: tooltip(root.body || root), sides: opener(data, store), id: "rl" + Math.random().toString(36).slice(2),
+    live, in a notebook: what reaches the model. kept: what is set in the views beside the selection, by
+    name; given again, it is as it was. */
+export function mount(root, data, state = {}, live = null, kept = {}) {
+  const keep = (name, values) => (kept[name] = createStore({ ...values, ...(kept[name] && kept[name].all()) }));
+  const store = keep("views", initialState(data));
+  store.set({ asked: -1, failed: "", ...selection(state) });
+  const ctx = { data, store, live, keep, words: data.words, tip: tooltip(root.body || root), sides: opener(data, store), id: "rl" + Math.random().toString(36).slice(2),
     example: () => data.reader.examples[store.get("example")], headAt: i => [Math.floor(i / data.heads), i % data.heads] };
   for (const el of [...root.querySelectorAll("[data-view]")]) VIEWS[el.dataset.view](el, ctx);
   for (const button of root.querySelectorAll("button[data-head]")) store.on(["layer", "head"], choosesHead(button, store, ...button.dataset.head.split(".").map(Number)));
@@ -25,15 +28,15 @@ export function mount(root, data, state = {}, live = null) {
 }
 
 /** Draws one or more views (names of VIEWS) into an element, whose content they replace. */
-export function renderViews(el, data, state = {}, views = ["picker", "norm", "heads", "flow", "reader"], live = null) {
+export function renderViews(el, data, state = {}, views = ["picker", "norm", "heads", "flow", "reader"], live = null, kept = {}) {
   el.classList.add("rl");
   el.dataset.lmSuppressShortcuts = true; // JupyterLab leaves the keys to the views
   el.replaceChildren(...views.filter(name => VIEWS[name]).map(name => h("div", { "data-view": name })));
-  return mount(el, data, state, live);
+  return mount(el, data, state, live, kept);
 }
 
 /** One display of a widget; returns how to let go of its model. */
-function display(model, el) {
+function display(model, el, kept) {
   const off = [];
   const listen = (name, call) => { model.on(name, call); off.push(() => model.off(name, call)); };
   // Each display has examples of its own: tokens that arrive later are put into them.
@@ -52,12 +55,12 @@ function display(model, el) {
     run: request => send({ kind: "run", request }), stop: () => send({ kind: "stop" }),
     read(example) { store.set({ asked: example, failed: "" }); send({ kind: "read", example }); },
   } : null;
-  store = renderViews(el, data, model.get("state"), model.get("views"), live);
+  store = renderViews(el, data, model.get("state"), model.get("views"), live, kept);
   store.on(SHARED, tell);
   listen("change:state", () => store.set(selection(model.get("state"))));
-  listen("msg:custom", ({ kind, example, roles, vocab, width = 2, error }) => {
+  listen("msg:custom", ({ kind, example, error, ...read }) => {
     if (kind !== "read" || !data.reader.examples[example]) return;
-    if (roles) Object.assign(data.reader.examples[example], { roles, vocab, width });
+    const { roles } = Object.assign(data.reader.examples[example], read);
     store.set({ asked: -1, failed: roles ? "" : error || data.words.failed, loaded: store.get("loaded") + 1 });
   });
   return () => off.forEach(undo => undo());
@@ -66,8 +69,9 @@ function display(model, el) {
 /** What anywidget calls: draws anew when Python changes the data or the views. */
 export default {
   render({ model, el }) {
-    let leave = display(model, el);
-    const again = () => { leave(); leave = display(model, el); };
+    const kept = {};
+    let leave = display(model, el, kept);
+    const again = () => { leave(); leave = display(model, el, kept); };
     const events = ["change:data", "change:views"];
     events.forEach(name => model.on(name, again));
     return () => {

@@ -1,37 +1,39 @@
 /* --- patching: what moves the decision when it is put from one run into another --------------- */
 
+const EACH = { heads: "one head at a time", layers: "a whole layer at a time" };
+
 /** The study's sweeps: one head at a time, and a whole layer at a time. */
 function patching(el, ctx) {
   const { data, store } = ctx;
   if (!data.patching.length) return absent(el, ctx.words.no_patching);
   const now = () => patchOf(ctx, store.get("patch")),
-    said = h("p.rl-note"), readout = readoutLine(),
-    map = h("div.rl-panel", h("h4", "one head at a time")), curves = h("div.rl-panel", h("h4", "a whole layer at a time"));
-  el.append(h("div.rl-controls", menu("Put activations", data.patching.map(p => [p.key, sweepOf(p)]), patch => store.set({ patch }))),
-    said, h("div.rl-two", map, curves), readout);
+    note = h("p.rl-note"), readout = said("rl-readout"),
+    map = panel(EACH.heads), curves = panel(EACH.layers);
+  el.append(h("div.rl-controls", menu("Put activations", data.patching.map(p => [p.key, sweepOf(p)]), store, "patch")),
+    note, h("div.rl-two", map, curves), readout);
   const update = quantityMap(map, ctx, "Restoration", () => store.get("patch")),
     site = name => () => now().layers[name],
     redraw = restorationCurves(curves, ctx, [["residual stream", "more", site("resid")], ["MLP output", "less", site("mlp")]]);
   store.on(["patch"], () => {
-    said.textContent = update().note;
+    note.textContent = update().note;
     redraw();
   });
   store.on(["patch", "layer", "head"], () => {
     const [layer, head] = ctx.headAt(largestAt(now().head.value)),
       words = (...at) => patchWords(now(), data.heads, ...at, true);
-    readout.replaceChildren(h("b", words(store.get("layer"), store.get("head"))), " Strongest: ", words(layer, head));
+    readout.replaceChildren(h("b", words(...chosenHead(ctx))), " Strongest: ", words(layer, head));
   });
 }
 
 const sweepOf = p => `${p.contrast_label}: ${p.direction_label}`;
 
 /** R against the layer. sites: [label, colour, now() -> {value, low, high, flip}]; returns redraw. */
-function restorationCurves(panel, ctx, sites) {
+function restorationCurves(box, ctx, sites) {
   const { layers } = ctx.data,
     row = rowHeight(layers),
     height = layers * row,
     picture = h("div");
-  panel.append(picture, legend(sites.map(([label, colour]) => [colour, label])));
+  box.append(picture, legend(sites.map(([label, colour]) => [colour, label])));
   return responsive(picture, width => {
     const shown = sites.map(([label, colour, now]) => ({ label, colour, ...now() })),
       all = shown.flatMap(({ value, low, high }) => [...value, ...low, ...high]).filter(known),
@@ -48,7 +50,7 @@ function restorationCurves(panel, ctx, sites) {
       layerAxis(layers), ...stops.map(value => s(value === 0.5 ? "path.rl-grid" : "path.rl-grid.rl-strong", { d: `M${x(value)} 0V${height}` })),
       ...shown.flatMap(site => [s("path", { d: band(site), fill: `var(--${site.colour})`, "fill-opacity": 0.18 }),
         s("path.rl-line", { d: path(pairs(site.value)), stroke: `var(--${site.colour})` })]),
-      s("g.rl-axis", ...stops.map(value => s("text", { x: x(value), y: height + 15, "text-anchor": "middle" }, `R${NB}=${NB}${value}`))));
+      s("g.rl-axis", ...stops.map(value => axisText(x(value), height + 15, `R${NB}=${NB}${value}`))));
     hoverLayers(svg, ctx, say);
     picture.replaceChildren(svg);
   });

@@ -12,20 +12,20 @@ function picker(el, ctx) {
   const { words } = ctx,
     { examples, measures } = ctx.data.reader,
     text = examples.map(e => [e.question, e.gold, e.answer, e.id].map(part => part.slice(0, 2000)).join("\n").toLowerCase()),
-    filter = createStore({ text: "", sort: "", up: false }),
-    tests = [(i, { text: wanted }) => text[i].includes(wanted)],
+    filter = ctx.keep("filter", { text: "", sort: "", up: false }),
+    tests = [(i, { text: wanted }) => text[i].includes(wanted.toLowerCase())],
     body = h("div.rl-sheet", { role: "presentation" }),
     view = h("div.rl-rows", { role: "rowgroup", tabindex: "-1" }, body),
-    tally = h("p.rl-note", { role: "status", "aria-live": "polite" });
-  const filters = h("div.rl-filters", h("input", { type: "search", placeholder: words.search, "aria-label": "Search examples",
-    oninput: event => filter.set({ text: event.target.value.toLowerCase() }),
+    tally = said("rl-note");
+  const filters = h("div.rl-filters", h("input", { type: "search", placeholder: words.search, "aria-label": "Search examples", value: filter.get("text"),
+    oninput: event => filter.set({ text: event.target.value }),
     onkeydown(event) { if (event.key === "Enter") choose(0); else if (event.key === "ArrowDown") grid.focus(); else return; event.preventDefault(); } }));
   /* A menu of what of(example) is in the data, where there is a choice; names: value -> words. */
   const offer = (label, key, every, of, names) => {
     const values = examples.map(e => String(of(e))),
       found = [...new Set(values)].filter(value => !names || names[value]).sort();
     if (found.length < 2) return;
-    filters.append(menu(label, [["", every], ...found.map(value => [value, names ? names[value] : cut(value)])], value => filter.set({ [key]: value })));
+    filters.append(menu(label, [["", every], ...found.map(value => [value, names ? names[value] : cut(value)])], filter, key));
     tests.push((i, { [key]: wanted }) => !wanted || values[i] === wanted);
   };
   offer("Dataset", "dataset", "every dataset", e => e.dataset);
@@ -97,21 +97,12 @@ function picker(el, ctx) {
     view.scrollTop = 0;
     draw();
   };
-  listen(view, {
-    scroll: draw,
-    click(event) {
-      const node = event.target.closest(".rl-option");
-      if (node) ctx.store.set({ example: Number(node.dataset.i) });
-    },
-  });
-  listen(grid, {
-    keydown(event) {
-      const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8, Home: -1e9, End: 1e9 }[event.key];
-      if (!by || event.target !== grid) return;
-      event.preventDefault();
-      move(by);
-    },
-  });
+  view.onscroll = draw;
+  view.onclick = event => {
+    const node = event.target.closest(".rl-option");
+    if (node) ctx.store.set({ example: Number(node.dataset.i) });
+  };
+  onKeys(grid, { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8, Home: -1e9, End: 1e9 }, move);
   responsive(grid, width => {
     height = width < 719 ? 58 : 38; // as the rules have it
     resize();

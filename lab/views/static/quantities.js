@@ -3,12 +3,15 @@
 const normOf = ctx => ctx.data.norms.find(norm => norm.name === ctx.store.get("norm")),
   formatOf = norm => (norm.unit === "share" ? percent : times),
   factor = x => minus(x.toFixed(Math.abs(x) < 0.995 ? 2 : 1)),
+  gapOf = norm => (norm.unit === "share" ? points : factor),
   largest = values => values.reduce((top, value) => (known(value) ? Math.max(top, Math.abs(value)) : top), 1e-9),
   patchOf = (ctx, key) => ctx.data.patching.find(p => p.key === key);
 
+const measureChoice = ({ data, store }) => choice("Measure", data.norms.map(n => [n.name, n.label, n.note]), store, "norm");
+
 function normChoice(el, ctx) {
   const note = h("p.rl-note");
-  el.append(choice("Measure", ctx.data.norms.map(n => [n.name, n.label, n.note]), ctx.store, "norm"), note);
+  el.append(measureChoice(ctx), note);
   ctx.store.on(["norm"], () => { note.textContent = normOf(ctx).note; });
 }
 
@@ -30,7 +33,7 @@ function quantityOf(ctx, which) {
   if (which === "difference") {
     const limit = largest(maps.difference.value),
       top = share ? `${points(limit)} points` : factor(limit);
-    return { map: maps.difference, limit, colours: ["eva", "gen"], form: share ? points : factor, words, label: "generator minus evaluator",
+    return { map: maps.difference, limit, colours: ["eva", "gen"], form: gapOf(norm), words, label: "generator minus evaluator",
       ends: ["\u2212" + top, "0", "+" + top], note: `Difference of ${about}${share ? "; in percentage points" : ""}.` };
   }
   const limit = Math.max(...ROLES.map(role => largest(maps[role].value)));
@@ -47,8 +50,8 @@ function headWords(ctx, layer, head, long = false) {
     [answering, judging] = ROLES.map(role => maps[role].value[i]),
     { value, low, high, q } = maps.difference,
     amount = share ? `${form(answering)} of its ${norm.of} on the passage` : `${form(answering)} its even share on the passage`,
-    gap = known(value[i]) ? (share ? `${points(value[i])} points` : factor(value[i])) : "\u2013",
-    interval = long ? range(low[i], high[i], share ? points : factor) : "";
+    gap = known(value[i]) ? gapOf(norm)(value[i]) + (share ? " points" : "") : "\u2013",
+    interval = long ? range(low[i], high[i], gapOf(norm)) : "";
   return `Layer ${layer}, head ${head}: ${amount} when answering, ${form(judging)} when judging; difference ${gap}${interval}${tested(q, i)}.`;
 }
 
@@ -64,29 +67,25 @@ const flips = share => (known(share) ? `, the first choice changes in ${percent(
 function elsewhere(ctx, layer, head) {
   const { spans, where, heads } = ctx.data,
     i = layer * heads + head;
-  const say = role => {
-    const parts = spans.map((span, k) => [span.label, where[role][i * spans.length + k]])
-      .sort((a, b) => b[1] - a[1]).slice(0, 3).map(([label, value]) => `${label} ${percent(value)}`);
-    return `${WHEN[role]}: ${parts.join(", ")}`;
-  };
+  const say = role => `${WHEN[role]}: ${ranked(spans, k => where[role][i * spans.length + k], percent).slice(0, 3).join(", ")}`;
   return `Where its attention is, ${ROLES.map(say).join("; ")}.`;
 }
 
 /** A map of the quantity that now() names, with its scale; returns how to draw it anew. */
-function quantityMap(panel, ctx, label, now) {
+function quantityMap(box, ctx, label, now) {
   const bar = h("div");
   let shown = quantityOf(ctx, now());
   const summary = () => {
     const top = largestAt(shown.map.value);
     return `${shown.label}: ${count(shown.map.value.length, "head")}; the strongest is ${shown.words(...ctx.headAt(top), true)}`;
   };
-  const map = headMap(panel, ctx, {
+  const map = headMap(box, ctx, {
     label, summary,
     value: (layer, head) => shown.map.value[layer * ctx.data.heads + head],
     paint: value => [shown.colours[value < 0 ? 0 : 1] || shown.colours[1], Math.abs(value) / shown.limit],
     describe: (layer, head) => shown.words(layer, head),
   });
-  panel.append(bar);
+  box.append(bar);
   return () => {
     shown = quantityOf(ctx, now());
     const [low, high] = shown.colours;
@@ -97,11 +96,11 @@ function quantityMap(panel, ctx, label, now) {
 }
 
 function sayHead(el, ctx, name) {
-  const said = readoutLine();
-  el.append(said);
+  const line = said("rl-readout");
+  el.append(line);
   ctx.store.on(["layer", "head", "norm", "quantity"], () => {
-    const [layer, head] = [ctx.store.get("layer"), ctx.store.get("head")];
-    said.replaceChildren(h("b", quantityOf(ctx, name()).words(layer, head, true)), " ", ctx.data.where.generator.length ? elsewhere(ctx, layer, head) : "");
+    const at = chosenHead(ctx);
+    line.replaceChildren(h("b", quantityOf(ctx, name()).words(...at, true)), " ", ctx.data.where.generator.length ? elsewhere(ctx, ...at) : "");
   });
 }
 
@@ -111,9 +110,10 @@ function threeMaps(el, ctx) {
   const grid = h("div.rl-maps");
   el.append(grid);
   const panels = [...ROLES, "difference"].map(name => {
-    const panel = h("div", { class: "rl-panel rl-map-" + name }, h("h4", { class: name }, quantityOf(ctx, name).label));
-    grid.append(panel);
-    return quantityMap(panel, ctx, `${ctx.words.map} ${quantityOf(ctx, name).label}`, () => name);
+    const { label } = quantityOf(ctx, name),
+      box = h("div.rl-panel.rl-map-" + name, h("h4." + name, label));
+    grid.append(box);
+    return quantityMap(box, ctx, `${ctx.words.map} ${label}`, () => name);
   });
   ctx.store.on(["norm"], () => panels.forEach(update => update()));
   setBar(el, ctx);
@@ -126,8 +126,8 @@ function headsView(el, ctx) {
   if (!data.quantities.length) return absent(el, ctx.words.no_heads);
   const name = () => store.get("quantity"),
     title = h("h4"), note = h("p.rl-note"),
-    map = h("div.rl-panel", title), list = h("div.rl-panel"),
-    choose = menu("Show", data.quantities.map(q => [q.name, q.label]), quantity => store.set({ quantity }));
+    map = h("div.rl-panel", title), list = h("div.rl-panel.rl-scroll"),
+    choose = menu("Show", data.quantities.map(q => [q.name, q.label]), store, "quantity");
   el.append(h("div.rl-controls", choose), h("div.rl-two", map, list), note);
   const update = quantityMap(map, ctx, "Map of layers and heads", name);
   setBar(el, ctx);
@@ -152,8 +152,7 @@ function headsView(el, ctx) {
       .sort((a, b) => Math.abs(shown.map.value[b]) - Math.abs(shown.map.value[a])).slice(0, 10);
     buttons = [];
     const columns = ["head", "value", "interval", ...(shown.map.q ? ["corrected p"] : [])];
-    list.replaceChildren(h("h4", "the ten largest"), h("table.rl-table.rl-ten", 
-      h("thead", h("tr", ...columns.map(text => h("th", { scope: "col" }, text)))), h("tbody", ...order.map(entry(shown)))));
+    list.replaceChildren(h("h4", "the ten largest"), h("table.rl-table.rl-ten", columnHeads(columns), h("tbody", ...order.map(entry(shown)))));
     press();
   });
   store.on(["layer", "head"], press);

@@ -20,25 +20,28 @@ function runs(n, key) {
   return out;
 }
 
+const marksOf = (data, bits) => data.marks.filter((_, bit) => bits & (1 << bit));
+
 function textOf(data, side, blanks) {
   const nodes = [],
     token = (i, quiet) => (nodes[i] = h("span.t", { "data-i": i }, shownText(side.vocab[side.ids[i]], quiet, blanks)));
   const marked = (from, to, quiet) => runs(to - from, k => side.mark[from + k]).map(([bits, a, b]) => {
-    const names = data.marks.filter((_, bit) => bits & (1 << bit)).map(mark => "m-" + mark.name);
-    return h("span", { class: names.join(" ") || null }, ...upTo(b - a, k => token(from + a + k, quiet)));
+    return h(["span", ...marksOf(data, bits).map(mark => "m-" + mark.name)].join("."), ...upTo(b - a, k => token(from + a + k, quiet)));
   });
   const blocks = runs(side.ids.length, i => side.span[i]).map(([index, from, to]) => {
     const span = data.spans[index] || { name: "template", label: "template" },
       quiet = QUIET.has(span.name);
-    return h("div", { class: `rl-block ${quiet ? "quiet" : ""} s-${span.name}`, style: `--tint:var(--span-${span.name})` },
+    return h(`div.rl-block.s-${span.name}${quiet ? ".quiet" : ""}`, { style: `--tint:var(--span-${span.name})` },
       quiet ? null : h("span.rl-tag", span.label), h("div.rl-text", ...marked(from, to, quiet)));
   });
   return { nodes, blocks };
 }
 
+const ownVerdict = e => e.rungs.find(rung => rung.name === "own");
+
 function facts(e) {
   const pair = (term, ...description) => [h("dt", term), h("dd", ...description)],
-    verdict = e.rungs.find(rung => rung.name === "own"),
+    verdict = ownVerdict(e),
     { f1 } = e.measures;
   return h("dl.rl-facts",
     ...pair("gold answer", e.answerable ? h("b", cut(e.gold)) : "none: the passage does not answer it"),
@@ -56,7 +59,7 @@ function rungTable(e, labels, words) {
     h("td", verdictOf(rung.log_odds)));
   return h("details", { open: true }, h("summary", words.candidates),
     h("div.rl-scroll", { tabindex: "0", role: "region", "aria-label": words.candidates }, h("table.rl-table",
-      h("thead", h("tr", ...["candidate", "text", "in truth", "log-odds", "", "verdict"].map(text => h("th", { scope: "col" }, text)))),
+      columnHeads(["candidate", "text", "in truth", "log-odds", "", "verdict"]),
       h("tbody", ...e.rungs.map(line)))));
 }
 
@@ -72,17 +75,17 @@ function headChooser(ctx) {
   const toggle = (key, label) => h("label.rl-check",
     h("input", { type: "checkbox", checked: store.get(key), onchange: event => store.set({ [key]: event.target.checked }) }), label);
   const scope = choice("Attention of", [["head", "one head"], ["set", "set of heads", ctx.words.set], ["layer", "layer mean"], ["all", "mean of all heads"]], store, "scope"),
-    said = h("span.rl-note");
+    list = h("span.rl-note");
   store.on(["scope", "heads"], () => {
     const heads = store.get("heads");
     head.disabled = store.get("scope") !== "head";
     layer.disabled = !["head", "layer"].includes(store.get("scope"));
     scope.children[2].disabled = !heads.length;
-    said.textContent = store.get("scope") === "set" ? namesOf(heads) : "";
+    list.textContent = store.get("scope") === "set" ? namesOf(heads) : "";
   });
   return h("div.rl-controls",
-    scope, h("div.rl-selects", layer, head), said,
-    choice("Measure", data.norms.map(n => [n.name, n.label, n.note]), store, "norm"),
+    scope, h("div.rl-selects", layer, head), list,
+    measureChoice(ctx),
     choice("Colour scale", [["same", "same for both", ctx.words.same], ["own", "own for each", ctx.words.own]], store, "scaling"),
     toggle("template", "template and special tokens"), toggle("blanks", "white space"));
 }
@@ -94,11 +97,10 @@ function spanBar(ctx, side, rows) {
     values = spanValues(ctx, side, rows),
     shares = norm.unit === "share" ? values : masses(side.mass, rows, spans.length),
     total = Math.max(1e-6, shares.reduce((sum, x) => sum + (x || 0), 0));
-  const said = spans.map((span, i) => [span, values[i]]).filter(([, x]) => known(x) && x >= 0.005).sort((a, b) => b[1] - a[1])
-    .map(([span, x]) => `${span.label} ${formatOf(norm)(x)}`);
-  return [h("div.rl-spanbar", { role: "img", "aria-label": `${norm.label}: ${said.join(", ") || "nothing"}` },
+  const parts = ranked(spans, i => values[i], formatOf(norm), 0.005);
+  return [h("div.rl-spanbar", { role: "img", "aria-label": `${norm.label}: ${parts.join(", ") || "nothing"}` },
     ...spans.map((span, i) => h("i", { style: `width:${(100 * (shares[i] || 0)) / total}%;background:var(--span-${span.name})` }))),
-  h("p.rl-note", said.slice(0, 4).join(" \u00b7 "))];
+  h("p.rl-note", parts.slice(0, 4).join(" \u00b7 "))];
 }
 
 const quoted = text => `\u201c${cut(text).replace(/\n/g, "\u21b5")}\u201d`;
@@ -107,11 +109,11 @@ const quoted = text => `\u201c${cut(text).replace(/\n/g, "\u21b5")}\u201d`;
 function tokenWords(ctx, side, i, raw, value) {
   const { data } = ctx,
     n = side.ids.length,
-    marks = data.marks.filter((_, bit) => side.mark[i] & (1 << bit)).map(mark => mark.label),
-    where = [(data.spans[side.span[i]] || {}).label, ...marks].filter(Boolean).join(", "),
+    where = [data.spans[side.span[i]], ...marksOf(data, side.mark[i])].filter(Boolean).map(place => place.label).join(", "),
     beyond = ctx.store.get("norm") === "sink_excluded" && value ? `, ${percent(value)} of that beyond the first token` : "",
     amount = raw > 0 ? `${percent(raw)} of the attention${beyond}, ${times(raw * n)} its even share` : `less than ${percent(data.reader.error)} of the attention`;
-  return `${quoted(side.vocab[side.ids[i]])} (token ${i} of ${n}, ${where}): ${amount}`;
+  const id = side.tokenIds[side.ids[i]];
+  return `${quoted(side.vocab[side.ids[i]])} (token ${i} of ${n}${id >= 0 ? ", id " + id : ""}, ${where}): ${amount}`;
 }
 
 function reader(el, ctx) {
@@ -120,10 +122,10 @@ function reader(el, ctx) {
   let sides = null, texts = {}, raw = {}, shown = {}, chosen = null;
   const about = h("div"), missing = h("div.rl-panel", { hidden: true }),
     legendLine = h("div.rl-legend"),
-    readout = readoutLine();
+    readout = said("rl-readout");
   const panels = Object.fromEntries(ROLES.map(role => {
     const top = h("div.rl-side-head"),
-      text = h("div", { class: `rl-prompt r-${role}`, tabindex: "0", role: "group", "aria-label": `The prompt of the ${role}, token by token. ${words.text_help}` });
+      text = h("div.rl-prompt.r-" + role, keyed(`The prompt of the ${role}, token by token. ${words.text_help}`));
     return [role, { top, text, box: h("div.rl-panel", top, text) }];
   }));
   const contextOf = side => Array.from(side.span.keys()).filter(i => (data.spans[side.span[i]] || {}).name === "context");
@@ -192,7 +194,7 @@ function reader(el, ctx) {
     readout.textContent = words.point;
   };
   const saysOf = (role, e) => {
-    const verdict = e.rungs.find(rung => rung.name === "own");
+    const verdict = ownVerdict(e);
     if (role === "generator") return e.right === null ? role : "generator says " + (e.answer ? quoted(e.answer) : "that there is no answer");
     return verdict ? "evaluator says " + verdictOf(verdict.log_odds) : role;
   };
@@ -207,9 +209,10 @@ function reader(el, ctx) {
       shown[role] = tokenValues(ctx, sides[role], rows);
       top[role] = shown[role].reduce((best, x, i) => (sides[role].span[i] === sinkAt ? best : Math.max(best, x)), 0);
     }
-    const most = Math.max(...Object.values(top), 1e-6);
+    const own = store.get("scaling") === "own",
+      limitOf = role => Math.max(1e-6, ...(own ? [top[role]] : Object.values(top)));
     for (const role of ROLES) {
-      const limit = store.get("scaling") === "own" ? Math.max(top[role], 1e-6) : most,
+      const limit = limitOf(role),
         name = `var(--${role.slice(0, 3)}-hl)`;
       texts[role].nodes.forEach((node, i) => {
         const strength = sides[role].span[i] === sinkAt ? 0 : Math.sqrt(Math.min(1, shown[role][i] / limit));
@@ -222,9 +225,8 @@ function reader(el, ctx) {
       panels[role].top.replaceChildren(h("h4", { class: role }, saysOf(role, e)), ...spanBar(ctx, sides[role], rows),
         strongest(role), missed || faint ? h("p.rl-note", missed + faint) : "");
     }
-    const ranges = store.get("scaling") === "own" ? ROLES.map(role => [role, top[role]]) : ROLES.map(role => [role, most]);
-    legendLine.replaceChildren(...ranges.map(([role, x]) => h("span",
-      h("i.rl-ramp", { style: `background:linear-gradient(90deg,transparent,var(--${role.slice(0, 3)}-hl))` }), `0 to ${form(x)}, ${role}`)),
+    legendLine.replaceChildren(...ROLES.map(role => h("span",
+      h("i.rl-ramp", { style: `background:linear-gradient(90deg,transparent,var(--${role.slice(0, 3)}-hl))` }), `0 to ${form(limitOf(role))}, ${role}`)),
     ...["evidence", "answer", "mention", "labels"].map(name => data.marks.find(mark => mark.name === name)).filter(Boolean)
       .map(mark => h("span", h("span", { class: "m-" + mark.name }, mark.label))),
     h("span", `${normOf(ctx).colour} ${words.sink}`));
@@ -243,7 +245,7 @@ function reader(el, ctx) {
   store.on(["example"], () => {
     const e = ctx.example();
     about.replaceChildren(h("h3.rl-question", cut(e.question)),
-      h("p.rl-note", `${e.dataset} \u00b7 ${e.family} \u00b7 ${e.id}`), facts(e), rungTable(e, data.reader.rungs, words));
+      h("p.rl-note", [e.dataset, e.family, e.id].filter(Boolean).join(" \u00b7 ")), facts(e), rungTable(e, data.reader.rungs, words));
   });
   store.on(["example", "loaded", "blanks"], build);
   store.on(["example", "loaded", "asked", "failed"], ask);

@@ -34,7 +34,7 @@ function openSide(data, e, packed) {
     span = fromBase64(packed.span),
     tokens = data.spans.map((_, k) => span.reduce((sum, x) => sum + (x === k), 0));
   return {
-    ids: wide(packed.tokens, e.width || data.reader.width), vocab: e.vocab || data.reader.vocab,
+    ids: wide(packed.tokens, e.width || data.reader.width), vocab: e.vocab || data.reader.vocab, tokenIds: e.token_ids || data.reader.token_ids || [],
     span, tokens, mass, norm, beyond: fromBase64(packed.beyond), weighted: Boolean(packed.norm),
     mark: fromBase64(packed.mark), rows: decodeRows(fromBase64(packed.rows), data.layers * data.heads),
   };

@@ -49,8 +49,11 @@ _NO_NETWORK = """
 {%- endblock -%}
 {%- block html_head_css -%}
 <style>
-.up { font: 15px system-ui, sans-serif; margin: 1rem 1.5rem 0; }
-.jp-InputArea-editor { overflow-x: auto !important; }
+.up, main { box-sizing: border-box; max-width: 62rem; margin: 0 auto; }
+.up { font: 15px system-ui, sans-serif; padding: 1rem 1.5rem 0; }
+.up a { text-decoration: underline; }
+.jp-InputArea-editor, .jp-OutputArea-output { overflow-x: auto !important; }
+.jp-RenderedText pre { word-break: normal !important; overflow-wrap: anywhere; }
 </style>
 {%- endblock -%}
 """
@@ -151,7 +154,12 @@ def execute(lesson: Lesson, folder: Path, timeout: int = TIMEOUT) -> Executed:
     both = copy.copy(notebook)
     both.cells = [*notebook.cells, *(_own_cells(solutions) if solutions else ())]
     client = NotebookClient(
-        both, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        both,
+        timeout=timeout,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
+        # A kernel warns of its unencrypted sockets, which do not leave this machine.
+        extra_arguments=["--Application.log_level=ERROR"],
     )
     start, error = time.perf_counter(), ""
     try:

@@ -7,27 +7,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
+from lessons import EXAMPLES, LESSONS, NAMES, NOTEBOOKS, Ran
 
 from lab import teach
-from lab.engine.weights import DEFAULT, find_weights
-from lab.errors import LabError
 from lab.instruments.summaries.transfer import CLAIMS
-from lab.teach.gallery import RUNS_NOTEBOOK, execute, find_lessons
+from lab.teach.gallery import RUNS_NOTEBOOK
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-LESSONS = find_lessons(NOTEBOOKS)
-NAMES = [lesson.name for lesson in LESSONS]
 STORED = sorted(NOTEBOOKS.rglob("*.ipynb"))
-EXAMPLES = "3"
-"""Questions in the little study of each notebook, which takes eight by itself."""
-
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
@@ -118,37 +109,6 @@ class TestAsTeaching:
 
 
 # --- executed -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A notebook and its solutions after they ran, and the folder that they ran in."""
-
-    notebook: nbformat.NotebookNode
-    solutions: nbformat.NotebookNode
-    folder: Path
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Callable[[str], Ran]:
-    """Runs a notebook, by the number that its name begins with, once for all tests."""
-    try:
-        find_weights(DEFAULT)
-    except LabError as error:
-        pytest.skip(f"the default model cannot be had: {error}")
-
-    @cache
-    def ran(number: str) -> Ran:
-        lesson = next(lesson for lesson in LESSONS if lesson.name.startswith(number))
-        folder = tmp_path_factory.mktemp(lesson.name)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("LAB_NOTEBOOK_N", EXAMPLES)
-            patch.setenv("PYTHONPATH", str(NOTEBOOKS.parent))
-            done = execute(lesson, folder, timeout=600)
-        assert not done.error, done.error
-        return Ran(done.notebook, done.solutions, folder)
-
-    return lambda name: ran(name[:2])
 
 
 def outputs(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -288,3 +248,12 @@ class TestTheOthers:
             assert any(words in refusal for refusal in refusals), words
         (report,) = ran.folder.rglob("report.html")
         assert "Corlin" in report.read_text(encoding="utf-8")
+
+    def test_heads_stand_beside_random_sets_and_too_few_conflicts_are_told(self, run):
+        ran = run("07")
+        text = printed(ran.notebook)
+        assert re.search(r"^\d+ of 24 conflicts are usable; out: ", text, re.M)
+        assert "significant:             0" in text and "nothing is proved" in text
+        assert re.search(r"more than with \d+ of 100 random sets", text)
+        (still,) = [h for h in bundles(ran.notebook, "text/html") if "still picture" in h]
+        assert "heads off" in still and "the middle 95 %" in still

@@ -47,11 +47,20 @@ def saving_always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lab.training.train.CHECKPOINT_SECONDS", -1.0)
 
 
+@pytest.fixture(scope="module")
+def stopped_once(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the same training, stopped on its way; not to be changed."""
+    folder = tmp_path_factory.mktemp("stopped") / "both"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr("lab.training.train.CHECKPOINT_SECONDS", -1.0)
+        train_adapter(trained.recipe, folder, progress=stop_at(6))
+    return folder
+
+
 @pytest.fixture
-def stopped(trained: Trained, tmp_path: Path, saving_always: None) -> Path:
-    """The folder of the same training, stopped on its way."""
-    with pytest.raises(Stopped):
-        train_adapter(trained.recipe, tmp_path / "both", progress=stop_at(6))
+def stopped(stopped_once: Path, tmp_path: Path, saving_always: None) -> Path:
+    """A copy of it, to go on from or to be damaged."""
+    shutil.copytree(stopped_once, tmp_path / "both")
     return tmp_path / "both"
 
 

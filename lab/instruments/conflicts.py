@@ -37,6 +37,7 @@ from lab.roles.conflicts import (
 
 if TYPE_CHECKING:
     from lab.engine.lens import Lens
+    from lab.engine.loading import Outline
 
 Says = Literal["memory", "counter", "other"]
 Rule = Literal["argmax", "pair", "generated"]
@@ -129,7 +130,7 @@ class Measured:
         return lambda row: float(row[memory] - row[counter])
 
 
-def conflict_prompter(lens: Lens) -> Prompter:
+def conflict_prompter(lens: Lens | Outline) -> Prompter:
     """How a lens is asked about conflicts unless told otherwise.
 
     As its adapter was trained; without one the passage stands before the instruction, so that the

@@ -24,7 +24,7 @@ class Backups:
         heads: heads that matter more with the set gone than before, by the rule of `backups`.
         ablated: the set.
         alone, after: [layer, head], mean shift of the log-odds towards the competing answer when
-            the head is ablated in the whole model, and after the set is.
+            the head is ablated in the whole model, and after the set is; NaN where not run.
         adjusted: Benjamini-Hochberg p of the difference after - alone, over all heads.
     """
 
@@ -58,6 +58,7 @@ def backups(
     values: Values | None = None,
     level: float = 0.05,
     least: float = LEAST,
+    only: Sequence[Head] | None = None,
 ) -> Backups:
     """Ablate every head alone and after a set, and tell those that stand in for the set.
 
@@ -66,9 +67,16 @@ def backups(
     the heads that decide. Here a head is a backup if ablating it after the set moves the answer
     further towards the competing one, by at least ``least`` of the clean log-odds, and
     significantly more than ablating it alone does.
+
+    With ``only`` the other heads are not run, and have NaN. A head before the first ablated one
+    cannot wake, as nothing reaches it.
     """
-    cells = [(la, h) for la in range(lens.n_layers) for h in range(lens.n_heads)]
+    every = [(la, h) for la in range(lens.n_layers) for h in range(lens.n_heads)]
+    cells = every if only is None else sorted(only)
     gone = tuple(ablated)
+    tables = np.full((3, lens.n_layers, lens.n_heads), np.nan)
+    if not cells:
+        return Backups((), gone, tables[0], tables[1], tables[2])
     sets = [(), gone, *((cell,) for cell in cells), *((*gone, cell) for cell in cells)]
     own = ablate_sets(lens, pairs, run, sets, values).own
     alone = own[0] - own[2 : 2 + len(cells)]
@@ -84,11 +92,5 @@ def backups(
         for i, cell in enumerate(cells)
         if cell not in gone and adjusted[i] <= level and test.mean[i] > 0 and mean[i] >= enough
     ]
-    shape = (lens.n_layers, lens.n_heads)
-    return Backups(
-        tuple(found),
-        gone,
-        alone.mean(1).reshape(shape),
-        mean.reshape(shape),
-        adjusted.reshape(shape),
-    )
+    tables[:, *np.array(cells).T] = alone.mean(1), mean, adjusted
+    return Backups(tuple(found), gone, tables[0], tables[1], tables[2])

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from lab.engine.lens import Lens
 from lab.instruments import statistics as S
@@ -108,6 +109,7 @@ class Search:
         least: float = LEAST,
         shares: Sequence[float] = SHARES,
         discovery: np.ndarray | None = None,
+        most: int | None = None,
     ) -> Found:
         """Choose heads on one half of the clusters, drawn with ``seed``, or on given pairs.
 
@@ -118,26 +120,46 @@ class Search:
                 a head is looked at further. With exact runs any trace of an effect is significant.
             shares: of the largest effect, for which smallest sets are sought.
             discovery: mask of the pairs to choose on, instead of a random half.
+            most: of the heads that pass the test, ablate only so many, those whose patches move
+                the answer most; all if None. What is ablated grows with its square.
         """
         clusters = clusters_of(self.pairs)
         if discovery is None:
             discovery = split_by_cluster(clusters, seed)
         part = self.sweep.of(discovery)
-        tested = significant_heads(part.shift, part.clusters, level)
-        gap = np.abs(part.clean[:, 0] - part.clean[:, 1]).mean()
-        strong = np.abs(tested.mean).max(0) >= least * gap
-        candidates = [head for head in tested.heads if strong[head]]
-        published = published_rule(_mean(part.restoration))
+        tested, candidates = candidate_heads(part, level, least)
+        published = published_rule(mean_restoration(part))
         chosen = [
-            smallest_sets(ablations, candidates, discovery, clusters, shares)
+            smallest_sets(ablations, candidates[:most], discovery, clusters, shares)
             for ablations in self.ablations
         ]
         heads = sorted({head for c in chosen for head in c.sets[max(shares)]})
         return Found(tuple(heads), self.sweep, discovery, tested, published, (chosen[0], chosen[1]))
 
 
+def candidate_heads(
+    sweep: Sweep, level: float = 0.05, least: float = LEAST
+) -> tuple[Tested, tuple[Head, ...]]:
+    """The test of every head on a sweep's pairs, and the heads to look at further.
+
+    The latter are significant and move the answer by at least ``least`` of the mean gap between
+    both runs, those that move it most first.
+    """
+    tested = significant_heads(sweep.shift, sweep.clusters, level)
+    gap = np.abs(sweep.clean[:, 0] - sweep.clean[:, 1]).mean()
+    size = np.abs(tested.mean).max(0)
+    strong = [head for head in tested.heads if size[head] >= least * gap]
+    return tested, tuple(sorted(strong, key=lambda head: (-size[head], head)))
+
+
 def open_search(
-    lens: Lens, pairs: Sequence[Pair], *, how: How = "zero", layers: bool = True, seed: int = 0
+    lens: Lens,
+    pairs: Sequence[Pair],
+    *,
+    how: How = "zero",
+    layers: bool = True,
+    seed: int = 0,
+    sweep: Sweep | None = None,
 ) -> Search:
     """Run all patches of some pairs, ready to choose heads.
 
@@ -148,9 +170,10 @@ def open_search(
             uses; `prove` scores the chosen sets with all three.
         layers: whether MLPs and residuals are patched too.
         seed: of resampled values.
+        sweep: of these pairs, in this order, if it was run before.
     """
-    captured = capture(lens, pairs, layers=layers)
-    sweep = patch_sweep(lens, pairs, layers=layers, captured=captured)
+    captured = capture(lens, pairs, layers=layers) if sweep is None or how != "zero" else None
+    sweep = sweep or patch_sweep(lens, pairs, layers=layers, captured=captured)
     donors = None if how == "zero" else captured
     values = Values(how, donors, tuple(clusters_of(pairs)), seed)
     return Search(
@@ -184,8 +207,9 @@ def find_heads(
     return search.choose(seed, level=level)
 
 
-def _mean(values: np.ndarray) -> np.ndarray:
-    """Mean over the first axis without NaN; NaN where nothing else is."""
+def mean_restoration(sweep: Sweep) -> Float[np.ndarray, "direction layer head"]:
+    """Mean R of each head over pairs; NaN where every pair is too close."""
+    values = sweep.restoration
     known = (~np.isnan(values)).sum(0)
     with np.errstate(all="ignore"):
         return np.asarray(np.nansum(values, 0) / known)

@@ -73,16 +73,16 @@ class Against:
 
     @property
     def percentile(self) -> float:
-        """Share of random sets below the set, ties counted half; NaN without a value."""
-        if np.isnan(self.estimate.value):
+        """Share of random sets below the set, ties counted half; NaN without a value or sets."""
+        if np.isnan(self.estimate.value) or not self.random.size:
             return float("nan")
         below = (self.random < self.estimate.value).mean()
         return float(below + 0.5 * (self.random == self.estimate.value).mean())
 
     @property
     def p(self) -> float:
-        """(1 + random sets that do at least as much) / (1 + random sets); NaN without a value."""
-        if np.isnan(self.estimate.value):
+        """(1 + random sets that do at least as much) / (1 + random sets); NaN without either."""
+        if np.isnan(self.estimate.value) or not self.random.size:
             return float("nan")
         return float((1 + (self.random >= self.estimate.value).sum()) / (1 + len(self.random)))
 
@@ -138,12 +138,13 @@ def prove(
     pairs: Sequence[Pair],
     run: int,
     heads: Sequence[Head],
-    donors: Captured,
+    donors: Captured | None,
     *,
     donor_clusters: Sequence[str] = (),
     ablations: Sequence[How] = ABLATIONS,
     n_random: int = RANDOM_SETS,
     seed: int = 0,
+    random: Sequence[Sequence[Head]] | None = None,
 ) -> Proof:
     """Ablate a set of heads at the decision, beside random sets of the same layers.
 
@@ -152,18 +153,24 @@ def prove(
         pairs: held-out pairs, on which the heads were not chosen.
         run: which prompt of each pair, a (0) or b (1).
         heads: the set.
-        donors: captured runs for mean and resampled values, best of the discovery pairs.
+        donors: captured runs for mean and resampled values, best of the discovery pairs; None
+            where only zeros are put in.
         donor_clusters: clusters of the donors, so that no pair takes its own values.
         ablations: which values to put in place of the heads' outputs.
         n_random: how many random sets; the smallest p is 1 / (n_random + 1).
         seed: of random sets and donors.
+        random: these sets instead of ``n_random`` drawn ones.
 
     Raises:
         LabError: there are no heads, or one is outside of the model.
     """
     if not heads:
         raise LabError("There are no heads to ablate: the search chose none on these pairs.")
-    drawn = random_sets(heads, lens.n_layers, lens.n_heads, n_random, seed)
+    drawn = (
+        [tuple(heads) for heads in random]
+        if random is not None
+        else (random_sets(heads, lens.n_layers, lens.n_heads, n_random, seed))
+    )
     clusters = clusters_of(pairs)
     outcomes, found = {}, {}
     for how in ablations:

@@ -1,10 +1,11 @@
 """How fast and how frugal the engine is, measured against what it replaces.
 
-    python benchmarks/bench.py [--quick] [--rows a,b,c,d] [--model NAME]
+    python benchmarks/bench.py [--quick] [--rows a,b,c,d,e] [--model NAME]
 
 a: exact sweep over all heads against a TransformerLens hook loop; b: against plain forwards;
 c: reading against a plain forward, in time and memory; d: exact sweep against attribution
-patching. Each row runs in a process of its own. Prints a table and writes results.json.
+patching; e: the whole search for override heads on 50 conflicts against hook loops. Each row runs
+in a process of its own. Prints a table and writes results.json.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 PACKAGES = ("rolelens", "torch", "transformers", "transformer-lens", "numpy", "scipy")
-ROWS = ("a", "b", "c", "d")
+ROWS = ("a", "b", "c", "d", "e")
 
 
 def main() -> int:
@@ -55,7 +56,7 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="few repeats: for development only")
-    parser.add_argument("--rows", type=_rows, default=ROWS, help="some of a,b,c,d")
+    parser.add_argument("--rows", type=_rows, default=ROWS, help="some of a,b,c,d,e")
     parser.add_argument("--model", default="smollm2-135m-instruct", help="as in lab run --model")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the JSON file goes")
     return parser.parse_args()
@@ -64,7 +65,9 @@ def _arguments() -> argparse.Namespace:
 def _rows(text: str) -> tuple[str, ...]:
     rows = tuple(part.strip() for part in text.split(","))
     if wrong := [row for row in rows if row not in ROWS]:
-        raise argparse.ArgumentTypeError(f"there is no row {wrong[0]!r}: choose from a,b,c,d")
+        raise argparse.ArgumentTypeError(
+            f"there is no row {wrong[0]!r}: choose from {','.join(ROWS)}"
+        )
     return rows
 
 

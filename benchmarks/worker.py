@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from discovery import row_e
 from gradients import row_d
 from reading import peak_of, row_c
 from sweep import row_a, row_b
@@ -25,7 +26,7 @@ from lab.engine.loading import load_lens
 def main() -> None:
     """Run what the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("a", "b", "c", "d", "memory"))
+    parser.add_argument("what", choices=("a", "b", "c", "d", "e", "memory"))
     parser.add_argument("out", type=Path)
     parser.add_argument("--model", required=True)
     parser.add_argument("--quick", action="store_true")
@@ -53,6 +54,7 @@ def _row(what: str, lens: Any, model: str, quick: bool) -> dict[str, Any]:
         "b": lambda: row_b(lens, quick=quick),
         "c": lambda: row_c(lens, memory, quick=quick),
         "d": lambda: row_d(lens, quick=quick),
+        "e": lambda: row_e(lens, quick=quick),
     }
     record = rows[what]().record()
     return {

@@ -30,7 +30,7 @@ def provenance(recipe: Recipe, folder: Path, lens: Lens, plan: Plan) -> dict[str
     return {
         "title": f"{lens.name} on {', '.join(recipe.data)}",
         "model": model_facts(lens),
-        "adapter": _adapter(lens),
+        "adapter": adapter_facts(lens),
         "recipe": recipe.as_dict(),
         "prompting": {name: getattr(plan.prompter, name) for name in PROMPTING},
         "templates": dict(plan.prompter.templates()),
@@ -66,7 +66,7 @@ def model_facts(lens: Lens) -> dict[str, Any]:
     }
 
 
-def _adapter(lens: Lens) -> dict[str, Any] | None:
+def adapter_facts(lens: Lens) -> dict[str, Any] | None:
     """What is known of the adapter that was merged into the model."""
     if lens.adapter is None:
         return None

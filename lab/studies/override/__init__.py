@@ -1,0 +1,1 @@
+"""Override studies: the few heads that decide, searched and proved, resumable and as tables."""

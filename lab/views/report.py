@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -15,12 +15,25 @@ from lab.instruments.summaries import behaviour as B
 from lab.instruments.summaries import headline, tabulate
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries.runs import Run
-from lab.views.content import behaviour, dots, front, made, patching, reading, trained, transfer
+from lab.views.content import (
+    behaviour,
+    dots,
+    front,
+    made,
+    patching,
+    reading,
+    trained,
+    transfer,
+)
+from lab.views.content.override import section as override
 from lab.views.explorer_payload import explorer_payload
 from lab.views.page import render, write_page
 from lab.views.reading_payload import MAX_BYTES, MAX_EXAMPLES, without_absent_spans
 from lab.views.table import Table
 from lab.views.wording import CAPTIONS, HELP, NORMS, SECTIONS, TEXTS
+
+if TYPE_CHECKING:
+    from lab.studies.override.results import OverrideResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,7 @@ class Page:
     help: Mapping[str, tuple[str, ...]]
     sections: tuple[tuple[str, str], ...]
     training: transfer.Section | None
+    deciding: override.Section | None
 
 
 def write_report(
@@ -55,6 +69,7 @@ def write_report(
     runs: Sequence[Run] = (),
     max_examples: int = MAX_EXAMPLES,
     max_bytes: int = MAX_BYTES,
+    deciding: OverrideResults | None = None,
 ) -> Path:
     """The path of the report, written as one HTML file that needs nothing else.
 
@@ -63,7 +78,9 @@ def write_report(
     Raises:
         LabError: when the folder does not exist or cannot be written to.
     """
-    return write_page(path, render_report(dataset, provenance, runs, max_examples, max_bytes))
+    return write_page(
+        path, render_report(dataset, provenance, runs, max_examples, max_bytes, deciding)
+    )
 
 
 def render_report(
@@ -72,6 +89,7 @@ def render_report(
     runs: Sequence[Run] = (),
     max_examples: int = MAX_EXAMPLES,
     max_bytes: int = MAX_BYTES,
+    deciding: OverrideResults | None = None,
 ) -> str:
     """The report as the text of one HTML page, from a study's arrays and its provenance alone.
 
@@ -82,13 +100,15 @@ def render_report(
     The reader section holds at most ``max_examples`` examples and about ``max_bytes`` bytes,
     chosen in turn from every kind of question and outcome; the page says how many.
 
+    ``deciding`` is an override study of the same folder, which gets a section of its own.
+
     Raises:
         LabError: when the study holds no example, or the runs have none in common.
     """
     if not dataset.sizes.get("example"):
         raise LabError("This study holds no example, so there is nothing to report: run it first.")
     shown = without_absent_spans(dataset)
-    page, data = _content(shown, provenance, runs, max_examples, max_bytes)
+    page, data = _content(shown, provenance, runs, max_examples, max_bytes, deciding)
     return render("report.html.j2", data, page=page)
 
 
@@ -98,6 +118,7 @@ def _content(
     runs: Sequence[Run],
     max_examples: int,
     max_bytes: int,
+    deciding: OverrideResults | None,
 ) -> tuple[Page, dict[str, Any]]:
     tables = tabulate(dataset)
     opening = headline(dataset, provenance, tables)
@@ -108,6 +129,7 @@ def _content(
     data = explorer_payload(dataset, max_examples, max_bytes, tables)
     reader = data["reader"]
     gaps = transfer.transfer_data(versions)
+    optional = {"training": versions, "override": deciding}
     n, clusters = dataset.sizes["example"], len(set(T.labels(dataset, "cluster")))
     page = Page(
         title=opening.title,
@@ -148,7 +170,8 @@ def _content(
         templates=made.templates(provenance),
         excluded=made.excluded(provenance),
         help=HELP,
-        sections=tuple(part for part in SECTIONS if versions or part[0] != "training"),
+        sections=tuple(part for part in SECTIONS if optional.get(part[0], True)),
         training=transfer.section(versions, provenance) if versions else None,
+        deciding=override.section(deciding) if deciding else None,
     )
     return page, data

@@ -193,6 +193,7 @@ SECTIONS: tuple[tuple[str, str], ...] = (
     ("layers", "Layers"),
     ("heads", "Heads"),
     ("patching", "Patching"),
+    ("override", "Deciding heads"),
     ("training", "Training"),
     ("reading", "Reader"),
     ("limits", "Limits"),

@@ -1,0 +1,1 @@
+"""The section on override heads: its tables, figures and sentences."""

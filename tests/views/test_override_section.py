@@ -1,0 +1,213 @@
+"""The section on override heads: what it says, what it leaves out, and how it looks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+from override_frames import override_results
+from override_study import build_override, planted
+from typer.testing import CliRunner
+
+from lab.cli import app
+from lab.explorer.switches import named_sets
+from lab.studies.override.results import OverrideResults, heads_of, read_override
+from lab.views.content.override import section as override
+from lab.views.content.override.figures import ablation_curve, head_maps
+from lab.views.override_report import render_override, write_override
+from lab.views.report import write_report
+
+ATTACK = "</script><img src=x onerror='window.hacked=1'>{{7*7}}"
+
+
+@pytest.fixture(scope="module")
+def found() -> OverrideResults:
+    return override_results()
+
+
+@pytest.fixture(scope="module")
+def page(found) -> str:
+    return render_override(found)
+
+
+def words_of(html: str) -> str:
+    body = re.sub(r"<style.*?</style>", " ", html, flags=re.DOTALL)
+    said = re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", body)))
+    return said.replace("\u00a0", " ")
+
+
+class TestWords:
+    def test_contests_of_every_state_are_told(self, page):
+        words = words_of(page)
+        assert "In 2 of 4 contests, a few heads were found that decide" in words
+        assert "too few pairs" in words and "18 of 120 conflicts are usable" in words
+        assert "no heads found" in words and "No head passed the test" in words
+        assert words.count("heads found") == 3, "two found, one none"
+
+    def test_a_contest_with_too_few_pairs_has_a_row_and_nothing_else(self, page):
+        assert 'id="contest-instruction"' not in page
+        for name in ("passage", "candidate", "checked"):
+            assert f'id="contest-{name}"' in page
+
+    def test_flips_stand_beside_random_sets_with_intervals(self, found):
+        table = override.section(found).parts[0].flips
+        row = next(r for r in table.rows if r.label.startswith("turn to the other answer"))
+        assert [c.text.replace("\u00a0", " ") for c in row.cells] == ["62 %"] * 3
+        assert "[40, 80]" in row.cells[0].small and "n\u00a0=\u00a020" in row.cells[0].small
+        random, above = row.cells[0].more
+        assert "3.0\u00a0% [0, 10]" in random
+        assert "100\u00a0% of these" in above and "p\u00a0=\u00a0.010" in above
+
+    def test_the_sentence_names_the_heads_and_what_they_do(self, found):
+        said = override.section(found).parts[0].found.replace("\u00a0", " ")
+        assert said.startswith("2 heads of the model (8.3 %): 3.1, 4.2.")
+        assert "62 % [40, 80] of the answers turn (n = 20)" in said
+        assert "95 % of the sets between 0 % and 10 %" in said
+
+    def test_the_table_of_the_four_cells_has_numbers_with_intervals(self, found):
+        table = override.section(found).conflicts
+        assert len(table.rows) == 4
+        for row in table.rows:
+            assert all(c.small for c in row.cells[1:5])
+
+    def test_roles_are_crossed(self, page):
+        words = words_of(page)
+        assert "passage (answering) and checked (judging)" in words
+        assert "chance 0.05" in words and "balanced accuracy (0.50 is a coin)" in words
+
+    def test_routing_and_writing_are_drawn_and_told(self, found):
+        kinds = override.section(found).parts[0].kinds
+        assert [line.label for line in kinds.lines] == ["3.1", "4.2"]
+        assert [line.note.split(".")[0] for line in kinds.lines] == ["writes", "routes"]
+        assert "writes an answer (share of pairs) 0.40" in kinds.summary
+
+    def test_nothing_is_called_by_a_name_that_only_the_code_knows(self, page):
+        words = words_of(page)
+        for name in ("a_into_b", "to_other", "two_token", "counterfactual", "nan", "L3H1"):
+            assert not re.search(rf"\b{name}\b", words), name
+
+
+class TestUnfinished:
+    @pytest.mark.parametrize("keep", [(), ("conflicts",), ("conflicts", "contests")])
+    def test_what_is_not_there_is_left_out(self, found, keep):
+        some = {name: frame for name, frame in found.tables.items() if name in keep}
+        words = words_of(render_override(replace(found, tables=some, contests={})))
+        assert ("No contest is finished yet" in words) == ("contests" not in keep)
+        assert ("Does the model do as it is told?" in words) == ("conflicts" in keep)
+        assert not re.search(r"\bnan\b", words)
+
+    def test_every_table_of_a_contest_can_be_missing(self, found):
+        for name in found.contests["passage"]:
+            less = {k: v for k, v in found.contests["passage"].items() if k != name}
+            contests = {**found.contests, "passage": less}
+            assert "Which heads carry" in render_override(replace(found, contests=contests))
+
+    def test_before_any_contest_is_finished_the_title_claims_nothing(self, found):
+        title = override.title(replace(found, tables={}))
+        assert title == "Which few heads decide? No contest is finished yet"
+
+    def test_where_nothing_can_be_named_the_title_says_so(self, found):
+        listed = found.tables["contests"].assign(state="too few", heads="")
+        tables = {**found.tables, "contests": listed}
+        title = override.title(replace(found, tables=tables))
+        assert title == "No heads could be named: there are too few conflicts to tell"
+
+
+class TestFigures:
+    def test_maps_frame_what_was_chosen_and_dot_what_was_labelled(self, found):
+        one, other = head_maps(found.contests["passage"]["heads"], ("a into b", "b into a"))
+        assert one.framed == ((10, 20), (20, 10)), "layer 3 head 1 and layer 4 head 2, upwards"
+        assert len(one.dotted) == 4 and len(one.squares) == 24
+        assert one.scale == other.scale
+        strongest = [s for s in one.squares if s.opacity == "1.00"]
+        assert {s.title for s in strongest} >= {"head 3.1: +1.50 logits"}
+        assert "3.1 +1.50" in one.summary
+
+    def test_the_curve_has_its_band_and_that_of_random_sets(self, found):
+        frame = found.contests["passage"]["curve"]
+        curve = ablation_curve(frame[frame["run"] == "a"], "run a")
+        assert curve.line.count("L") == 2 and curve.band.endswith("Z")
+        assert curve.random_band and curve.random
+        assert "first 2: 2.40 [2.00, 2.80] logits; random sets between" in curve.note
+
+    def test_a_curve_without_random_sets_has_no_band_of_them(self, found):
+        frame = found.contests["passage"]["curve"].query("run == 'a'")
+        bare = frame.assign(random_low=float("nan"), random_high=float("nan"))
+        curve = ablation_curve(bare.assign(random_mean=float("nan")), "run a")
+        assert curve.random_band == "" and curve.random == "" and curve.line
+
+    def test_a_contest_without_heads_has_no_curve(self, found):
+        part = next(p for p in override.section(found).parts if p.name == "candidate")
+        assert part.maps and part.curves == [] and part.heads.rows == ()
+
+
+class TestInTheReport:
+    def test_a_study_with_one_has_the_section_and_its_entry_in_the_menu(self, study, tmp_path):
+        path = tmp_path / "report.html"
+        with_it = write_report(*study, path, deciding=override_results()).read_text("utf-8")
+        assert "Which few heads decide" in with_it and '<a href="#override">' in with_it
+        without = write_report(*study, path).read_text("utf-8")
+        assert "Which few heads decide" not in without and '"#override"' not in without
+
+    def test_text_from_data_stays_text(self):
+        html = render_override(override_results(ATTACK))
+        assert "<img" not in html and "&lt;img src=x" in html
+        assert "<script" not in html, "the page needs none"
+
+
+class TestOfARealRun:
+    """The study of a planted model, in which the heads that decide are known."""
+
+    @pytest.fixture(scope="class")
+    def folder(self, tmp_path_factory):
+        path = tmp_path_factory.mktemp("planted")
+        build_override(path)
+        return path
+
+    def test_the_command_writes_a_page_that_names_the_planted_heads(self, folder):
+        done = CliRunner().invoke(app, ["report", str(folder)])
+        assert done.exit_code == 0, done.output
+        html = (folder / "report.html").read_text(encoding="utf-8")
+        words = words_of(html)
+        for layer, head in planted().heads:
+            assert f"{layer}.{head}" in words
+        assert "In 2 of 4 contests" in words and "too few pairs" in words
+        assert not re.search(r"\bnan\b|a_into_b|L\d+H\d+", words)
+
+    def test_switches_take_their_sets_from_its_folder(self, folder):
+        found = read_override(folder).tables["contests"].set_index("contest")["heads"]
+        sets = {name: heads_of(text) for name, text in found.items() if text}
+        assert {f"{name} heads": heads for name, heads in sets.items()} == {
+            name: heads for name, heads in named_sets(folder).items() if heads
+        }
+
+
+@pytest.mark.browser
+class TestInABrowser:
+    @pytest.fixture(scope="class")
+    def path(self, tmp_path_factory):
+        return write_override(override_results(ATTACK), tmp_path_factory.mktemp("o") / "o.html")
+
+    @pytest.mark.parametrize("width", [390, 1280])
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_it_asks_for_nothing_and_never_scrolls_sideways(self, path, open_page, width, scheme):
+        opened = open_page(path, width, color_scheme=scheme)
+        page = opened.page
+        page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert opened.requests == [path.as_uri()] and opened.complaints == []
+        assert page.evaluate("window.hacked") is None
+
+    def test_figures_are_drawn_without_any_script(self, path, open_page):
+        page = open_page(path, java_script_enabled=False).page
+        assert page.locator("#override svg[role=img]").first.is_visible()
+        assert page.locator("#override .dots .dot").first.is_visible()
+
+    def test_every_figure_says_what_it_shows(self, path, open_page):
+        page = open_page(path).page
+        labels = page.locator("#override [role=img]").evaluate_all(
+            "(nodes) => nodes.map((node) => node.getAttribute('aria-label') || '')"
+        )
+        assert len(labels) >= 10 and all(len(label) > 10 for label in labels)

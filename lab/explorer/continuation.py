@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lab.engine.edits import Change
@@ -13,17 +13,21 @@ from lab.instruments.case import ANSWER_TOKENS
 if TYPE_CHECKING:
     from lab.engine.lens import Lens
 
+Changes = tuple[Change, ...] | Callable[[range], tuple[Change, ...]]
+"""Changes at fixed positions, or those at the positions from the decision to the newest token."""
+
 
 def continuations(
     lens: Lens,
     tokens: tuple[int, ...],
-    changes: Sequence[tuple[Change, ...]],
+    changes: Sequence[Changes],
     watch: Watch | None = None,
 ) -> list[str]:
     """The greedy continuation of one prompt under each set of changes, up to its first line's end.
 
     Changes stay at the positions that they name. So a change at the decision alters the first new
-    token, and later ones by what the changed decision has written for them to read.
+    token, and later ones by what the changed decision has written for them to read. A function
+    makes the changes anew at every token, and so can follow the text as it grows.
 
     At every new token all continuations run together behind the prompt as their trunk: exact, at
     the price of running their few new tokens again.
@@ -49,12 +53,16 @@ def continuations(
 def _next_tokens(
     lens: Lens,
     tokens: tuple[int, ...],
-    runs: Sequence[tuple[tuple[int, ...], tuple[Change, ...]]],
+    runs: Sequence[tuple[tuple[int, ...], Changes]],
 ) -> list[int]:
     decision = len(tokens) - 1
     branches = [
         # The decision is kept too, so that the trunk ends before it, the same at every step.
-        Branch((*tokens, *new), change, keep=(decision, decision + len(new)))
+        Branch(
+            (*tokens, *new),
+            change(range(decision, len(tokens) + len(new))) if callable(change) else change,
+            keep=(decision, decision + len(new)),
+        )
         for new, change in runs
     ]
     rows = [trace.logits for trace in lens.run(branches)]

@@ -9,6 +9,8 @@ from typing import Any
 
 from lab.errors import LabError
 
+KEPT_IN = "explorer.last_error"
+
 LEAST_SECONDS = 0.1
 """Progress of one step is told at most this often: a front end has to draw it each time."""
 
@@ -49,9 +51,11 @@ class Jobs:
 
     Attributes:
         last_error: the last error, as it was raised.
+        kept_in: where a user finds that error, as words for what nobody foresaw.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept_in: str = KEPT_IN) -> None:
+        self.kept_in = kept_in
         self.running = False
         self.last_error: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -90,7 +94,7 @@ class Jobs:
     def _note(self, error: BaseException) -> str:
         if not isinstance(error, Stopped):
             self.last_error = error
-        return in_words(error)
+        return in_words(error, self.kept_in)
 
     def stop(self) -> None:
         """Ask what runs to stop; nothing happens if nothing runs."""
@@ -105,7 +109,7 @@ class Jobs:
         return not self._thread.is_alive()
 
 
-def in_words(error: BaseException) -> str:
+def in_words(error: BaseException, kept_in: str = KEPT_IN) -> str:
     """An error as a sentence for whoever looks at a widget."""
     if isinstance(error, Stopped):
         return "Stopped."
@@ -116,5 +120,5 @@ def in_words(error: BaseException) -> str:
     told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return (
         f"Something went wrong that the lab did not foresee ({told}). The whole story is in "
-        "explorer.last_error."
+        f"{kept_in}."
     )

@@ -70,13 +70,13 @@ class Choices:
         Raises:
             LabError: it names something that does not exist; the message says what does.
         """
-        _one_of("example", selection.example, self.examples)
+        one_of("example", selection.example, self.examples)
         heads = tuple(sorted({self.head(pair) for pair in selection.heads}))
         self.head((selection.layer, selection.head))
-        _one_of("scope", selection.scope, SCOPES)
-        _one_of("role", selection.role, ROLES)
-        _one_of("norm", selection.norm, self.norms)
-        _one_of("quantity", selection.quantity, self.quantities)
+        one_of("scope", selection.scope, SCOPES)
+        one_of("role", selection.role, ROLES)
+        one_of("norm", selection.norm, self.norms)
+        one_of("quantity", selection.quantity, self.quantities)
         if selection.scope == "set" and not heads:
             raise LabError('The scope "set" needs heads: select(heads=[(layer, head), ...]).')
         return replace(selection, heads=heads, layer=int(selection.layer), head=int(selection.head))
@@ -108,7 +108,7 @@ def changed(selection: Selection, **changes: Any) -> Selection:
     """
     known = asdict(selection)
     for name in changes:
-        _one_of("field", name, tuple(known))
+        one_of("field", name, tuple(known))
     if isinstance(changes.get("head"), Sequence):
         pair = changes.pop("head")
         if len(pair) != 2 or "layer" in changes:
@@ -164,7 +164,12 @@ def _whole(value: Any) -> int:
     return number
 
 
-def _one_of(what: str, value: Any, known: Sequence[str]) -> None:
+def one_of(what: str, value: Any, known: Sequence[str]) -> None:
+    """Refuse a value that is not among the known ones, naming the nearest.
+
+    Raises:
+        LabError: it is not.
+    """
     if value in known:
         return
     near = get_close_matches(str(value), known, n=3, cutoff=0.5)

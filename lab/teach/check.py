@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 from lab.errors import LabError
-from lab.teach import by_hand, first_look, patching, reading, transfer, your_own
+from lab.teach import by_hand, first_look, override, patching, reading, transfer, your_own
 from lab.teach.exercise import Exercise
 
-_NOTEBOOKS = (first_look, transfer, reading, patching, by_hand, your_own)
+_NOTEBOOKS = (first_look, transfer, reading, patching, by_hand, your_own, override)
 
 EXERCISES: Mapping[str, Exercise] = MappingProxyType(
     {exercise.name: exercise for notebook in _NOTEBOOKS for exercise in notebook.EXERCISES}

@@ -41,6 +41,10 @@ CELLS = (
     "import time\nfrom lab.explorer.jobs import Watch\n\nquick = Watch.step\n\n\n"
     "def slow(watch, *told):\n    time.sleep(0.5)\n    quick(watch, *told)\n\n\n"
     'Watch.step = slow\nprint("slow", "now")',
+    "from lab.data.conflicts import load_conflicts\n\n"
+    'switches = lab.switch_heads(lens, load_conflicts("builtin", n=2), '
+    '{"two heads": [(0, 1), (2, 1)]}, n_random=5)\nswitches',
+    "print(*switches.selection.heads, switches.last_error)",
 )
 
 
@@ -218,6 +222,20 @@ def test_a_patch_runs_and_shows_what_it_restores(page):
     assert "from answering into judging" in bench.locator("h3").inner_text()
     assert bench.locator(".rl-map rect").count() >= 16
     assert bench.locator(".rl-error").inner_text() == ""
+
+
+def test_heads_are_switched_off_and_the_answer_is_shown_again(page):
+    start_cell(page, 4)
+    switches = page.locator(".rl-switches").first
+    switches.get_by_text("Took ").wait_for()
+    assert switches.locator(".rl-sw .rl-panel").count() == 1
+    switches.get_by_role("button", name="two heads (2)").click()
+    switches.get_by_text("2 heads off: 0.1, 2.1").wait_for()
+    assert switches.locator(".rl-sw-track .rl-sw-tick").count() == 5
+    assert run_cell(page, 5) == "(0, 1) (2, 1) None"
+    switches.get_by_role("button", name="off 0.1", exact=True).click()
+    switches.get_by_text("1 head off: 2.1").wait_for()
+    assert switches.locator(".rl-error").inner_text() == ""
 
 
 def test_a_patch_can_be_stopped(page):

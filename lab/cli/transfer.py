@@ -66,14 +66,15 @@ def store_matrix(runs: Sequence[Run], out: Path) -> pd.DataFrame:
 def print_matrix(table: pd.DataFrame, runs: Sequence[Run]) -> None:
     """The matrix over all examples: values, and differences from the base with intervals."""
     console = Console(highlight=False)
-    shown = Table(box=None, padding=(0, 2, 0, 0))
-    shown.add_column("")
+    overall = table[table["scope"] == "all"].set_index(["metric", "run"])
+    names = list(dict.fromkeys(overall.index.get_level_values("run")))
+    # A row each measure: five versions side by side still fit a terminal of 80 columns.
+    shown = Table(box=None, padding=(0, 1, 0, 0))
+    shown.add_column("", no_wrap=True)
+    for name in names:
+        shown.add_column(name, justify="right")
     for metric in TRANSFER_METRICS:
-        shown.add_column(SHORT[metric], justify="right")
-    overall = table[table["scope"] == "all"]
-    for run in dict.fromkeys(overall["run"]):
-        rows = overall[overall["run"] == run].set_index("metric")
-        shown.add_row(run, *(_cell(rows.loc[metric]) for metric in TRANSFER_METRICS))
+        shown.add_row(SHORT[metric], *(_cell(overall.loc[(metric, name)]) for name in names))
     console.print()
     console.print(shown)
     console.print(Text("In brackets: 95 % interval of the paired difference from the base."))
@@ -87,5 +88,10 @@ def _cell(row: pd.Series[float]) -> str:
         return "n/a"
     text = f"{row['value']:.2f}"
     if not math.isnan(row["difference_low"]):
-        text += f"\n[{row['difference_low']:+.2f}, {row['difference_high']:+.2f}]"
+        text += f"\n[{_short(row['difference_low'])}, {_short(row['difference_high'])}]"
     return text
+
+
+def _short(value: float) -> str:
+    """A signed difference without the zero before its point."""
+    return f"{value:+.2f}".replace("0.", ".", 1)

@@ -245,6 +245,18 @@ def test_nothing_is_said_of_few_questions():
     assert (claim.seen, claim.caveat) == ("cannot be said", "9 questions are too few")
 
 
+def test_a_judge_that_hardly_says_a_verdict_tells_nothing_of_verdicts():
+    n = 10
+    base = tiny(np.ones(n), np.full(n, -1), np.ones(n), -np.ones(n))
+    trained = tiny(np.zeros(n), np.ones(n), np.ones(n), np.ones(n))
+    for mass, seen in ((0.04, "cannot be said"), (0.9, "seen")):
+        label = (("example", "rung"), np.full((n, 3), mass))
+        runs = [Run("base", base), Run("generator", trained.assign(label_mass=label))]
+        found = claims(matrix(runs), runs)
+        assert {claim.seen for claim in found} == {seen}
+        assert all(("4% probability" in claim.caveat) == (mass < 0.5) for claim in found)
+
+
 def test_a_model_with_one_answer_tells_nothing_of_how_it_judges_its_own():
     n = 10
     rest = (np.ones(n), -np.ones(n))
@@ -341,3 +353,14 @@ def test_unchanged_answers_are_counted_word_for_word():
     assert table.loc["verdict-only", "value"] == 1
     # Four equal answers do not show that all would be: Wilson's interval.
     assert table.loc["verdict-only", "low"] == pytest.approx(0.51, abs=0.01)
+
+
+def test_attention_that_was_never_measured_is_not_there():
+    runs = [Run("base", study()), Run("both", study(1), 0)]
+    assert not inside(runs).empty
+    blind = [
+        Run(run.name, run.dataset.assign(mass=run.dataset["mass"] * np.nan), run.seed)
+        for run in runs
+    ]
+    assert inside(blind).empty
+    assert head_changes(blind).empty

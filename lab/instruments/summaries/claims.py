@@ -20,6 +20,11 @@ MOST_ALIKE = 0.5
 whose judgement of its own answers can be compared with another's."""
 
 
+LEAST_MASS = 0.5
+"""A model that, asked to judge, gives its two verdict words together less than this probability is
+not judging: their log-odds compare two words that it would hardly say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A published claim, and whether it is seen here.
@@ -68,6 +73,9 @@ words, run, metric, claimed sign, and what is measured."""
 ON_OWN_ANSWERS = ("over_acceptance",)
 """Measures that rest on how a model judges what it says itself."""
 
+ON_VERDICTS = ("over_acceptance", "tnr")
+"""Measures that rest on verdicts."""
+
 
 def claims(
     table: pd.DataFrame, runs: Sequence[Run] = (), name: str = "all", scope: str = "all"
@@ -76,7 +84,8 @@ def claims(
 
     A claim is left out where its run is not there, and all are where the first run, from which
     differences are taken, is not the untrained model. With the ``runs`` that the matrix was made
-    from, a claim on how a model judges its own answers is withheld where it has but one answer.
+    from, a claim on how a model judges its own answers is withheld where it has but one answer,
+    and a claim on its verdicts where it hardly gives any.
     """
     if table.empty or table["run"].iloc[0] != BASE:
         return []
@@ -113,7 +122,19 @@ def _caveat(gap: S.Estimate, metric: str, runs: Sequence[Run]) -> str:
         if share > MOST_ALIKE:
             said = f"says \u201c{text}\u201d" if text else "gives no answer"
             return f"asked to answer, this model {said} to {share:.0%} of the questions"
+    masses = [said_at_all(run) for run in runs if metric in ON_VERDICTS]
+    if masses and min(masses) < LEAST_MASS:
+        return f"asked to judge, this model says a verdict word with {min(masses):.0%} probability"
     return ""
+
+
+def said_at_all(run: Run) -> float:
+    """Mean probability that a model's first word, asked to judge, is a verdict; 1 if unknown."""
+    if "label_mass" not in run.dataset:
+        return 1.0
+    known = np.asarray(run.dataset["label_mass"].values, dtype=float)
+    known = known[np.isfinite(known)]
+    return float(known.mean()) if known.size else 1.0
 
 
 def usual_answer(run: Run) -> tuple[str, float]:

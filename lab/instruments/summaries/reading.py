@@ -70,8 +70,9 @@ def _join(spans: xr.DataArray, marks: xr.DataArray) -> xr.DataArray:
 
 
 def measured(ds: xr.Dataset) -> bool:
-    """Whether the study holds attention."""
-    return T.has(ds, "mass", "mark_mass", "norm_mass", "norm_mark_mass", "span_tokens")
+    """Whether the study holds attention, of one example at least."""
+    names = ("mass", "mark_mass", "norm_mass", "norm_mark_mass", "span_tokens")
+    return T.has(ds, *names) and bool(np.isfinite(ds["mass"].values).any())
 
 
 def by_region(ds: xr.Dataset) -> pd.DataFrame:

@@ -63,7 +63,7 @@ class TestWords:
     def test_the_sentence_names_the_heads_and_what_they_do(self, found):
         said = override.section(found).parts[0].found.replace("\u00a0", " ")
         assert said.startswith("2 heads of the model (8.3 %): 3.1, 4.2.")
-        assert "62 % [40, 80] of the answers turn (n = 20)" in said
+        assert "62 % [40, 80] of its answers turn (n = 20)" in said
         assert "95 % of the sets between 0 % and 10 %" in said
 
     def test_the_table_of_the_four_cells_has_numbers_with_intervals(self, found):

@@ -85,7 +85,7 @@ def contest(record: Record, tables: Tables) -> Contest:
 
 
 def found_sentence(record: Record, tables: Tables) -> str:
-    """What was found, and what the heads do to the run in which they do most."""
+    """What was found, and what the heads of each run do to it."""
     pairs = (
         f"Chosen on {count(R.whole(record['discovery']), 'pair')} and scored on "
         f"{count(R.whole(record['held_out']), 'other')}"
@@ -98,24 +98,25 @@ def found_sentence(record: Record, tables: Tables) -> str:
         f"{count(len(heads), 'head')} of the model ({share}): {', '.join(heads)}. {pairs}. The "
         f"published rule labels {percent(float(record['published_share']))} of all heads."
     )
-    row = _strongest(tables.get("proof"), str(record["flip_measure"]))
-    return said if row is None else f"{said} {_effect(row)}"
+    effects = _effects(tables.get("proof"), str(record["flip_measure"]))
+    return " ".join([said, *effects])
 
 
-def _strongest(proof: pd.DataFrame | None, measure: str) -> Record | None:
-    """The run in which the heads turn most answers, with zeros."""
+def _effects(proof: pd.DataFrame | None, measure: str) -> list[str]:
+    """What each run's own heads turn where they put out zeros: both, so that none is picked."""
     if proof is None:
-        return None
+        return []
     part = _main(proof)
     part = part[(part["how"] == "zero") & (part["measure"] == measure) & part["value"].notna()]
-    return None if part.empty else R.records(part.loc[[part["value"].idxmax()]])[0]
+    return [_effect(row) for row in R.records(part)]
 
 
 def _effect(row: Record) -> str:
     ends = interval(R.estimate(row), percent)
+    own = count(len(R.names(row["heads"])), "head")
     return (
-        f"Where they put out nothing in {RUNS.get(str(row['run']), row['run'])}, "
-        f"{percent(row['value'])} {ends} of the answers turn (n\u00a0=\u00a0{int(row['n'])}); "
+        f"Where the {own} of {RUNS.get(str(row['run']), row['run'])} put out nothing, "
+        f"{percent(row['value'])} {ends} of its answers turn (n\u00a0=\u00a0{int(row['n'])}); "
         f"with random sets of the same layers {percent(row['random_mean'])} (95 % of the sets "
         f"between {percent(row['random_low'])} and {percent(row['random_high'])}; "
         f"{R.p_text(row['p'])})."

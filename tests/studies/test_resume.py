@@ -81,8 +81,10 @@ def start(unbroken: Unbroken, folder: Path) -> subprocess.Popen[str]:
     ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+        # Tests that are run in the background ignore Ctrl-C, and what they start would, too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     flag = folder / ARRAYS / "done" / "c" / "0"
     deadline = time.monotonic() + 240
     while not flag.exists():

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import tiny_lens, tiny_tokenizer
+from tiny import tiny_tokenizer
+from tiny_conflict import BEGINS_ALIKE, CONFLICT, lens
 
-from lab.data.conflicts import PASSAGES, Conflict
-from lab.engine.lens import Lens
+from lab.data.conflicts import PASSAGES
 from lab.errors import LabError
 from lab.instruments.behaviour import answer
 from lab.instruments.conflicts import (
@@ -39,26 +39,6 @@ from lab.roles.conflicts import (
     first_tokens,
     judge_pairs,
 )
-
-CONFLICT = Conflict(
-    id="harbour", dataset="t", relation="year", subject="Kestrel",
-    question="When was the harbour of Kestrel built?", cloze="The harbour of Kestrel was built in",
-    memory="1871", counter="2019",
-    original="The harbour was built in 1871. It is small.",
-    counterfactual="The harbour was built in 2019. It is small.",
-)  # fmt: skip
-ALIKE = replace(
-    CONFLICT, id="alike", memory="9341", counter="9502",
-    original="The harbour was built in 9341.", counterfactual="The harbour was built in 9502.",
-)  # fmt: skip
-
-
-@cache
-def lens() -> Lens:
-    made = tiny_lens("llama")
-    # Rotary positions have no weights, so the window of the tests' tiny models can be widened.
-    made.config.max_position_embeddings = 2048
-    return made
 
 
 @cache
@@ -238,7 +218,7 @@ def test_generated_answers_are_those_of_the_model() -> None:
 
 
 def test_answers_that_begin_alike_have_no_table() -> None:
-    got = measure_conflict(lens(), ALIKE)
+    got = measure_conflict(lens(), BEGINS_ALIKE)
     assert not got.cells and got.closed_book is None and not got.known
     assert unusable(got) == ("same first token",)
     with pytest.raises(LabError, match="Conflict alike has no margin: same first token"):
@@ -289,7 +269,7 @@ def several() -> list[Measured]:
         made("led", True, "counter", "counter"),
         made("mute", True, "other", "other"),
         made("lost", False, "memory", "counter"),
-        Measured(ALIKE, {"memory": (), "counter": ()}, None, None, {}, generated=True),
+        Measured(BEGINS_ALIKE, {"memory": (), "counter": ()}, None, None, {}, generated=True),
     ]
 
 

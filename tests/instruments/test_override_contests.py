@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
-from tiny import tiny_lens
+from tiny_conflict import BEGINS_ALIKE, CONFLICT, lens
 
-from lab.data.conflicts import PASSAGES, Conflict
-from lab.engine.lens import Lens
+from lab.data.conflicts import PASSAGES
 from lab.engine.planted import planted_model
 from lab.instruments.conflicts import conflict_prompter, measure_conflict, measure_verdicts
 from lab.instruments.override.backup import backups
@@ -31,25 +29,6 @@ from lab.instruments.override.pairs import planted_pairs
 from lab.instruments.override.prove import prove
 from lab.instruments.override.restored import RIGHT, Restored, restore_verdicts, verdict_table
 from lab.roles.conflicts import SIDES
-
-CONFLICT = Conflict(
-    id="harbour", dataset="t", relation="year", subject="Kestrel",
-    question="When was the harbour of Kestrel built?", cloze="The harbour of Kestrel was built in",
-    memory="1871", counter="2019",
-    original="The harbour was built in 1871. It is small.",
-    counterfactual="The harbour was built in 2019. It is small.",
-)  # fmt: skip
-BEGINS_ALIKE = replace(
-    CONFLICT, id="alike", memory="9341", counter="9502",
-    original="The harbour was built in 9341.", counterfactual="The harbour was built in 9502.",
-)  # fmt: skip
-
-
-@cache
-def lens() -> Lens:
-    made = tiny_lens("llama")
-    made.config.max_position_embeddings = 2048  # rotary positions have no weights
-    return made
 
 
 @cache

@@ -66,6 +66,15 @@ class TestWords:
         assert "62 % [40, 80] of its answers turn (n = 20)" in said
         assert "95 % of the sets between 0 % and 10 %" in said
 
+    def test_an_effect_that_only_zeros_have_is_told_as_a_lean(self, found):
+        assert "only lean the answer" not in override.section(found).parts[0].found
+        first = next(iter(found.contests))
+        proof = found.contests[first]["proof"].copy()
+        proof.loc[(proof["how"] == "mean") & (proof["run"] == "b"), "p"] = 0.6
+        changed = {**found.contests, first: {**found.contests[first], "proof": proof}}
+        parts = override.section(replace(found, contests=changed)).parts
+        assert [part.found.count("only lean the answer") for part in parts][:1] == [1]
+
     def test_the_table_of_the_four_cells_has_numbers_with_intervals(self, found):
         table = override.section(found).conflicts
         assert len(table.rows) == 4

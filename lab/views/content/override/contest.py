@@ -81,6 +81,9 @@ def contest(record: Record, tables: Tables) -> Contest:
     )
 
 
+LEVEL = 0.05
+"""Above this p a set of heads does no more than random sets."""
+
 # --- sentences ----------------------------------------------------------------------------------
 
 
@@ -107,8 +110,27 @@ def _effects(proof: pd.DataFrame | None, measure: str) -> list[str]:
     if proof is None:
         return []
     part = _main(proof)
-    part = part[(part["how"] == "zero") & (part["measure"] == measure) & part["value"].notna()]
-    return [_effect(row) for row in R.records(part)]
+    part = part[(part["measure"] == measure) & part["value"].notna()]
+    means = {row["run"]: row for row in R.records(part[part["how"] == "mean"])}
+    return [
+        _effect(row) + _only_with_zeros(row, means.get(row["run"]))
+        for row in R.records(part[part["how"] == "zero"])
+    ]
+
+
+def _only_with_zeros(zero: Record, mean: Record | None) -> str:
+    """A warning where the heads beat random sets with zeros and not with their mean.
+
+    Zeros also take away what a head puts out in all runs alike, which may only lean the answer.
+    """
+    if mean is None or not (zero["p"] <= LEVEL < mean["p"]):
+        return ""
+    ends = interval(R.estimate(mean), percent)
+    return (
+        f" With their mean in place of zeros it is {percent(mean['value'])} {ends}, no more than "
+        f"with random sets ({R.p_text(mean['p'])}): they may only lean the answer, whatever "
+        "is read."
+    )
 
 
 def _effect(row: Record) -> str:

@@ -32,6 +32,8 @@ LONGEST_TOKEN = 40
 
 _PLACE = "rolelens-tokens-stand-here"
 
+_ROOM = "<style>body { margin: 0; padding: 0 15px; }</style>"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionPattern:
@@ -97,7 +99,8 @@ def _drawn(tokens: tuple[str, ...], pattern: Float[np.ndarray, "query key"]) -> 
     rounded = [[round(float(x), 4) for x in row] for row in pattern]
     source = drawing(tokens=[_PLACE], attention=rounded).local_src
     shown = [_shown(token) for token in tokens]
-    page = source.replace(f'["{_PLACE}"]', script_json(shown))
+    # circuitsvis moves its drawing 15 pixels to the left of the page, which would cut its label.
+    page = _ROOM + source.replace(f'["{_PLACE}"]', script_json(shown))
     # The drawing is as wide as its frame, and about as high as it is wide.
     side = min(900, 320 + 20 * len(tokens))
     return str(

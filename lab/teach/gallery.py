@@ -53,6 +53,7 @@ _NO_NETWORK = """
 .up { font: 15px system-ui, sans-serif; padding: 1rem 1.5rem 0; }
 .up a { text-decoration: underline; }
 .jp-InputArea-editor, .jp-OutputArea-output { overflow-x: auto !important; }
+.plotly-graph-div { min-width: 46rem; }
 .jp-RenderedText pre { word-break: normal !important; overflow-wrap: anywhere; }
 </style>
 {%- endblock -%}
@@ -177,6 +178,7 @@ def page(notebook: Any, title: str) -> str:
     """An executed notebook as HTML that needs no network."""
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter
+    from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
     shown = copy.deepcopy(notebook)
     shown.metadata.pop("widgets", None)
@@ -186,6 +188,8 @@ def page(notebook: Any, title: str) -> str:
         extra_loaders=[DictLoader({"gallery.html.j2": _NO_NETWORK})],
         template_file="gallery.html.j2",
     )
+    # A counter that writes over itself shows its last words only.
+    exporter.register_preprocessor(CoalesceStreamsPreprocessor, enabled=True)
     html, _ = exporter.from_notebook_node(shown, resources={"metadata": {"name": title}})
     return str(html)
 

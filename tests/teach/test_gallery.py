@@ -123,6 +123,11 @@ class TestPage:
         assert "A live widget: run the notebook to use it." in without
         assert "widget-view" not in with_fallback + without
 
+    def test_a_counter_that_writes_over_itself_shows_its_last_words(self):
+        said = [new_output("stream", name="stdout", text=f"\r{i} of 3 done") for i in (1, 2, 3)]
+        html = page(new_notebook(cells=[new_code_cell("count()", outputs=said)]), "a")
+        assert "3 of 3 done" in html and "2 of 3 done" not in html
+
 
 def test_a_heading_is_the_title_and_the_first_bold_line():
     cells = [new_markdown_cell("# T\n\n**Why?**\n\nx **not** this"), new_markdown_cell("**Nor**")]

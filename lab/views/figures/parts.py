@@ -86,12 +86,13 @@ def head_axes(figure: Any) -> Any:
 
 def finished(figure: Any, title: str, caption: str) -> Any:
     """The figure with its title, its caption below, and a quiet ground."""
+    lines = _wrapped(title, 72)
     figure.update_layout(
         template="plotly_white",
-        title={"text": title, "x": 0, "xref": "paper", "font": {"size": 18}},
+        title={"text": "<br>".join(lines), "x": 0, "xref": "paper", "font": {"size": 18}},
         font={"color": palette.PAGE["ink"].light},
         legend={"traceorder": "normal"},
-        margin={"l": 60, "r": 20, "t": 80, "b": 110},
+        margin={"l": 60, "r": 20, "t": 56 + 24 * len(lines), "b": 110},
         height=560,
     )
     figure.add_annotation(
@@ -109,5 +110,5 @@ def finished(figure: Any, title: str, caption: str) -> Any:
     return figure
 
 
-def _wrapped(text: str, width: int = 120) -> list[str]:
+def _wrapped(text: str, width: int = 104) -> list[str]:
     return textwrap.wrap(text, width)

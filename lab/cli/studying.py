@@ -35,15 +35,18 @@ def run(
     seed: Annotated[int, typer.Option(help="Seed of the choice of examples.")] = 0,
     layout: Annotated[
         Literal["instruction_first", "context_first"] | None,
-        typer.Option(help="What the prompts begin with. [default: as the adapter was trained]"),
+        typer.Option(help="What the prompts begin with. [default: as suits the model or adapter]"),
     ] = None,
     format: Annotated[
         Literal["auto", "chat", "plain"] | None,
-        typer.Option(help="Chat markup or plain text. [default: as the adapter was trained]"),
+        typer.Option(help="Chat markup or plain text. [default: as suits the model or adapter]"),
     ] = None,
     verdict_words: Annotated[
         str | None,
-        typer.Option(help="The words that accept and reject, with a comma. [default: Yes,No]"),
+        typer.Option(
+            help="The words that accept and reject, with a comma. [default: as the adapter was "
+            "trained, or Yes,No]"
+        ),
     ] = None,
     max_tokens: Annotated[
         int | None, typer.Option(help="Longest prompt; the model's window if not given.")
@@ -59,8 +62,13 @@ def run(
         Literal["float32", "bfloat16", "float16"], typer.Option(help="Precision of the weights.")
     ] = "float32",
     demonstrations: Annotated[
-        int, typer.Option(help="Worked questions shown before each question, 0 to 4.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            help="Worked questions shown before each question, 0 to 4. [default: as suits the "
+            "model or adapter]",
+            show_default=False,
+        ),
+    ] = None,
     adapter: Annotated[str | None, typer.Option(help=ADAPTERS)] = None,
     reading: Annotated[
         int | None, typer.Option(help="Measure attention on only so many examples per source.")
@@ -120,7 +128,11 @@ def transfer(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the choice of examples.")] = 0,
     reading: Annotated[
-        int, typer.Option(help="Measure attention on so many examples per source.")
+        int,
+        typer.Option(
+            help="Measure attention, and try other ways of asking the judge, on so many examples "
+            "per source."
+        ),
     ] = 24,
     max_tokens: Annotated[
         int | None, typer.Option(help="Longest prompt; the model's window if not given.")
@@ -152,7 +164,9 @@ def override(
         typer.Option(help=f"{CONFLICTS}; may be repeated. [default: builtin]", show_default=False),
     ] = None,
     n: Annotated[int | None, typer.Option("--n", "-n", help="Conflicts per source.")] = None,
-    pairs: Annotated[int, typer.Option(help="Most pairs of a contest; half are held out.")] = 50,
+    pairs: Annotated[
+        int, typer.Option(help="Most pairs of a contest; about half are held out.")
+    ] = 50,
     random_sets: Annotated[int, typer.Option(help="Random sets beside the found heads.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of all choices.")] = 0,
     begun: Annotated[bool, typer.Option(help="Begin the generator's reply for it.")] = True,

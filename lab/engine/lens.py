@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,8 @@ class Lens:
         twin: the same weights without hooks, on the fused attention kernel.
         source: where the weights came from, in words; ``sha256`` their hash.
         adapter: what was merged into them, if anything.
+        prompting: how it is asked unless told otherwise, as arguments of a Prompter: as its adapter
+            was trained, or as was found to suit the model; empty where nothing is known.
         packed: whether branches run packed; False after a failed self-check, then each branch
             runs alone, exactly and slowly.
         notes: what the self-check found out of the ordinary, as sentences.
@@ -57,6 +59,7 @@ class Lens:
     source: str = "in memory"
     sha256: str = ""
     adapter: Adapter | None = None
+    prompting: Mapping[str, Any] = field(default_factory=dict)
     packed: bool = True
     grow: bool = True
     asked_logits: bool = True
@@ -292,6 +295,7 @@ def lens_from(
     source: str = "in memory",
     sha256: str = "",
     adapter: Adapter | None = None,
+    prompting: Mapping[str, Any] | None = None,
     check: bool = True,
 ) -> Lens:
     """A Lens around a Hugging Face model in memory. The model is bridged in place: use the Lens.
@@ -323,7 +327,10 @@ def lens_from(
             f"TransformerLens cannot wrap {name} ({type(model).__name__}): {reason(error)} "
             "Choose a decoder-only model of an architecture that it supports."
         ) from error
-    lens = Lens(name, bridge, bridge.original_model, tokenizer, twin, source, sha256, adapter)
+    lens = Lens(
+        name, bridge, bridge.original_model, tokenizer, twin, source, sha256, adapter,
+        dict(prompting or {}),
+    )  # fmt: skip
     if check:
         check_lens(lens)
     return lens

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,11 @@ class Outline:
             return self.weights.sha256
         both = f"{self.weights.sha256} {self.adapter.sha256}"
         return hashlib.sha256(both.encode()).hexdigest()
+
+    @property
+    def prompting(self) -> Mapping[str, Any]:
+        """How it is asked unless told otherwise; see `Lens.prompting`."""
+        return self.weights.prompting if self.adapter is None else self.adapter.prompting
 
     @property
     def title(self) -> str:
@@ -134,6 +140,7 @@ def open_lens(
         source=model.weights.source,
         sha256=model.sha256,
         adapter=model.adapter,
+        prompting=model.prompting,
         check=check,
     )
 

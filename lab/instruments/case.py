@@ -76,8 +76,8 @@ def open_case(
         example: what is asked.
         pool: more examples of the same source (`Examples.pool`), from which candidates and the
             swapped passage are taken; without it those that need another passage are missing.
-        prompter: how it is asked; by default as the lens's adapter was trained, or in the model's
-            own chat format.
+        prompter: how it is asked; by default as `Lens.prompting` says, or in the model's own chat
+            format.
         seed: of the choice of wrong candidates.
 
     Raises:
@@ -85,9 +85,8 @@ def open_case(
     """
     if prompter is None:
         # Room for the answer that follows the prompt.
-        told = lens.adapter.prompting if lens.adapter else {}
         room = lens.max_tokens - ANSWER_TOKENS - 1
-        prompter = Prompter(lens.tokenizer, max_tokens=room, **told)
+        prompter = Prompter(lens.tokenizer, max_tokens=room, **lens.prompting)
     return Case(
         lens,
         prompter,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lab.data import Example, altered, candidate_rungs, load_examples
 from lab.errors import LabError
@@ -16,7 +16,6 @@ from lab.roles import CONTROLS, Prompter, VerdictTokens
 from lab.studies.recipe import COUNTED, Recipe
 
 if TYPE_CHECKING:
-    from lab.engine.adapters import Adapter
     from lab.engine.lens import Lens
     from lab.roles.tokenizer import Tokenizer
 
@@ -35,7 +34,7 @@ class Reader(Protocol):
     @property
     def max_tokens(self) -> int: ...
     @property
-    def adapter(self) -> Adapter | None: ...
+    def prompting(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,10 +119,9 @@ def make_plan(recipe: Recipe, model: Reader) -> Plan:
     window = model.max_tokens - ANSWER_TOKENS - 1
     prompter = Prompter(
         model.tokenizer,
-        **recipe.prompting(model.adapter.prompting if model.adapter else {}),
+        **recipe.prompting(model.prompting),
         max_tokens=min(recipe.max_tokens or window, window),
         too_long=recipe.too_long,
-        demonstrations=recipe.demonstrations,
     )
     items: list[Planned] = []
     excluded: list[tuple[str, str]] = []

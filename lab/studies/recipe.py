@@ -32,8 +32,9 @@ PROMPTING: dict[str, Any] = {
     "layout": "instruction_first",
     "format": "auto",
     "verdict_words": VERDICT_WORDS,
+    "demonstrations": 0,
 }
-"""How prompts are written where neither the recipe nor the model's adapter says so."""
+"""How prompts are written where neither the recipe nor what is known of the model says so."""
 
 COUNTED = ("patching", "reading", "controls", "schemes")
 """What may be measured for some of the examples only; the rest always is."""
@@ -48,8 +49,9 @@ class Recipe:
         data: sources, see `lab.data.load_examples`; one or several.
         n: examples per source; None for all.
         seed: of the choice of examples and wrong candidates.
-        layout: ``instruction_first`` or ``context_first``. This and the next two are, where they
-            are None, what the adapter was trained with, or else what PROMPTING says.
+        layout: ``instruction_first`` or ``context_first``. This, the next two and demonstrations
+            are, where they are None, what the adapter was trained with, or what is known to suit
+            the model, or else what PROMPTING says.
         format: ``auto``, ``chat`` or ``plain``.
         verdict_words: the words for accepting and rejecting.
         max_tokens: the longest prompt; None for what the model was made for.
@@ -74,7 +76,7 @@ class Recipe:
     too_long: Literal["drop", "error"] = "drop"
     patching: int | None = None
     dtype: str = "float32"
-    demonstrations: int = 0
+    demonstrations: int | None = None
     adapter: str | None = None
     reading: int | None = None
     controls: int | None = None
@@ -103,7 +105,7 @@ class Recipe:
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise LabError(f"{name} is {value}: it must be 0 or more.")
-        if self.demonstrations not in range(len(DEMONSTRATIONS) + 1):
+        if self.demonstrations not in (None, *range(len(DEMONSTRATIONS) + 1)):
             raise LabError(
                 f"demonstrations is {self.demonstrations}: it must be from 0 to "
                 f"{len(DEMONSTRATIONS)}."
@@ -112,7 +114,7 @@ class Recipe:
     def prompting(self, told: Mapping[str, Any]) -> dict[str, Any]:
         """How prompts are written: as the recipe says, else as ``told``, else as usual."""
         return {
-            name: getattr(self, name) or told.get(name) or usual
+            name: told.get(name, usual) if getattr(self, name) is None else getattr(self, name)
             for name, usual in PROMPTING.items()
         }
 

@@ -60,7 +60,11 @@ def test_a_recipe_outweighs_what_the_adapter_was_trained_on(study: tuple[Recipe,
     assert study[0].prompting(told)["layout"] == "context_first"
     assert replace(study[0], layout="instruction_first").prompting(told) == {
         "layout": "instruction_first", "format": "auto", "verdict_words": ("True", "False"),
+        "demonstrations": 0,
     }  # fmt: skip
+    told = {"demonstrations": 2}
+    assert study[0].prompting(told)["demonstrations"] == 2
+    assert replace(study[0], demonstrations=0).prompting(told)["demonstrations"] == 0
 
 
 def test_only_so_many_examples_are_measured_as_the_recipe_says(study: tuple[Recipe, Path]) -> None:

@@ -21,7 +21,7 @@ FILLER = "Nothing of note was written down in the years that followed the fire. 
 
 def plan(tmp_path: Path, records: list[dict[str, Any]], window: int = 4096, **recipe: Any) -> Plan:
     file = write_questions(tmp_path / "asked.jsonl", records)
-    model = SimpleNamespace(adapter=None, tokenizer=tiny_tokenizer(), max_tokens=window)
+    model = SimpleNamespace(prompting={}, tokenizer=tiny_tokenizer(), max_tokens=window)
     return make_plan(Recipe("tiny", (f"jsonl:{file}",), **recipe), model)
 
 
@@ -61,7 +61,7 @@ def test_an_empty_file_and_too_large_an_n_are_errors(tmp_path: Path) -> None:
 
 
 def test_ids_that_two_sources_share_get_the_source_in_front(tmp_path: Path) -> None:
-    model = SimpleNamespace(adapter=None, tokenizer=tiny_tokenizer(), max_tokens=4096)
+    model = SimpleNamespace(prompting={}, tokenizer=tiny_tokenizer(), max_tokens=4096)
     files = [
         write_questions(tmp_path / f"{name}.jsonl", [question(i), question(i + 1)])
         for i, name in enumerate(("north", "south"))

@@ -33,7 +33,7 @@ def copy(unbroken: Unbroken, tmp_path: Path) -> Path:
         ({"seed": 7}, "seed was 0, now 7"),
         ({"verdict_words": ("Correct", "Incorrect")}, "verdict_words was None, now"),
         ({"layout": "context_first"}, "layout was None, now 'context_first'"),
-        ({"demonstrations": 2}, "demonstrations was 0, now 2"),
+        ({"demonstrations": 2}, "demonstrations was None, now 2"),
         ({"n": 2, "patching": None}, "n was None, now 2; patching was 2, now None"),
     ],
 )
@@ -51,9 +51,9 @@ def test_arrays_of_an_older_layout_are_not_gone_on_with_but_read(
 ) -> None:
     stored = json.loads((copy / RECIPE).read_text())
     stored["recipe"]["version"] = 1
-    del stored["recipe"]["demonstrations"]
+    del stored["recipe"]["schemes"]
     (copy / RECIPE).write_text(json.dumps(stored))
-    told = "version was 1, now 2; demonstrations was None, now 0"
+    told = "version was 1, now 2; schemes was None, now 0"
     with pytest.raises(LabError, match=told):
         run_study(unbroken.recipe, copy, lens=unbroken.lens)
     assert read_study(copy)[0].sizes["example"] == 3

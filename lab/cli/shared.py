@@ -15,6 +15,11 @@ SOURCES = (
     "builtin, squad2:FILE, drop:FILE, hotpotqa:FILE, musique:FILE, jsonl:FILE or world:test/SEED/N"
 )
 
+TO_LEARN = (
+    "world:train/SEED/N, squad2:FILE#TITLE,TITLE, drop:FILE, hotpotqa:FILE, musique:FILE or "
+    "jsonl:FILE (builtin and world:test are there to evaluate on)"
+)
+
 CONFLICTS = "builtin, lre:FOLDER, known:FILE or compmech:FILE"
 
 DEFAULT_MODEL = "smollm2-135m-instruct"

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from lab.cli.progress import show_progress
+from lab.engine.adapters import SHIPPED
 from lab.engine.weights import DEFAULT
 from lab.training.recipe import TrainingRecipe
 from lab.training.train import train_adapter
@@ -25,7 +26,9 @@ def train(out: Path, options: dict[str, Any]) -> None:
         facts = train_adapter(recipe, out, progress=progress)
     typer.echo(in_words(facts))
     base = "" if recipe.model == DEFAULT else f" --model {recipe.model}"
-    typer.echo(f"Stored in {out}. Next: lab run --adapter {out}{base} --out FOLDER")
+    # The plain names stand for the adapters that come with the package.
+    named = f"./{out}" if str(out) in SHIPPED else out
+    typer.echo(f"Stored in {out}. Next: lab run --adapter {named}{base} --out FOLDER")
 
 
 def in_words(facts: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 
-from lab.engine.adapters import ABOUT
+from lab.engine.adapters import ABOUT, SHIPPED
 from lab.engine.weights import DEFAULT, PACKAGED, PackagedModel
 from lab.errors import LabError
 from lab.training.lessons import without_folders
@@ -96,7 +96,8 @@ def _render(name: str, about: Mapping[str, Any], results: Sequence[Mapping[str, 
         about=about,
         recipe=recipe,
         settings=_settings(recipe),
-        command=f"OMP_NUM_THREADS={about['threads']} {recipe.command(name)}",
+        command=f"OMP_NUM_THREADS={about['threads']} {recipe.command(_own(name))}",
+        shipped=SHIPPED,
         taught=TAUGHT[recipe.role],
         packaged=packaged,
         base=_base(recipe, about, packaged),
@@ -115,10 +116,15 @@ def _base(recipe: TrainingRecipe, about: Mapping[str, Any], packaged: PackagedMo
     return HUB_IDS[recipe.model] if packaged else str(about["model"]["title"])
 
 
+def _own(name: str) -> str:
+    """A folder's name that stands for no adapter of the package."""
+    return f"my-{name}" if name in SHIPPED else name
+
+
 def _settings(recipe: TrainingRecipe) -> dict[str, str]:
     """The recipe without what the card says elsewhere, as words."""
     elsewhere = {"role", "model", "data", "seed"}
-    shown = {"n": "n (questions per source)"}
+    shown = {"n": "n (questions per source)", "dev_questions": "dev questions (aimed at)"}
     return {
         shown.get(key, key.replace("_", " ")): _word(value)
         for key, value in recipe.as_dict().items()

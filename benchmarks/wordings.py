@@ -28,9 +28,8 @@ class Way:
     words: tuple[str, str] = ("Yes", "No")
 
     def __str__(self) -> str:
-        shown = (
-            f"{self.demonstrations} demonstrations" if self.demonstrations else "no demonstration"
-        )
+        number = str(self.demonstrations or "no")
+        shown = f"{number} demonstration{'s' if self.demonstrations > 1 else ''}"
         return ", ".join(
             (self.wording, self.layout.replace("_", " "), self.format, shown, "/".join(self.words))
         )

@@ -54,6 +54,9 @@ WAYS = (
     Way(wording="brief", format="plain", demonstrations=4),
     Way(wording="copy the words"),
     Way(wording="copy the words", format="plain", demonstrations=4),
+    Way(wording="bare", format="plain", demonstrations=2),
+    Way(wording="bare", format="plain", demonstrations=4),
+    Way(wording="bare", format="plain", demonstrations=4, layout="context_first"),
 )
 
 
@@ -66,6 +69,10 @@ def wordings() -> dict[str, Any]:
         "judge": Task(
             "Is the proposed answer right? {first} or {second}?", "Right? ({first} or {second}):"
         ),
+    }
+    bare = {
+        "answer": Task("Answer.", "Answer:"),
+        "judge": Task("Judge.", "Right? ({first} or {second}):"),
     }
     copying = {
         "answer": Task(
@@ -82,6 +89,7 @@ def wordings() -> dict[str, Any]:
     return {
         "as shipped": TASKS,
         "brief": {**TASKS, **brief},
+        "bare": {**TASKS, **bare},
         "copy the words": {**TASKS, **copying},
     }
 

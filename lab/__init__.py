@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lab.explorer.explorer import Explorer as Explorer
     from lab.explorer.patterns import attention_pattern as attention_pattern
     from lab.explorer.selection import Selection as Selection
-    from lab.explorer.switches import switch_heads as switch_heads
+    from lab.explorer.switch.switches import switch_heads as switch_heads
     from lab.instruments.behaviour import answer as answer
     from lab.instruments.behaviour import judge as judge
     from lab.instruments.behaviour import measure_behaviour as measure_behaviour
@@ -100,7 +100,7 @@ _HOMES = {
     "Explorer": "lab.explorer.explorer",
     "Selection": "lab.explorer.selection",
     "attention_pattern": "lab.explorer.patterns",
-    "switch_heads": "lab.explorer.switches",
+    "switch_heads": "lab.explorer.switch.switches",
     "figures": "lab.views",
     "text_map": "lab.views.textmap",
     "write_report": "lab.views.report",

@@ -13,9 +13,9 @@ import lab
 from lab import LabError
 from lab.data.conflicts import load_conflicts
 from lab.engine.packing import Branch
-from lab.explorer.asking import ASKS, decisions
 from lab.explorer.jobs import Stopped
-from lab.explorer.switches import HeadSwitches, head_list
+from lab.explorer.switch.asking import ASKS, decisions
+from lab.explorer.switch.switches import HeadSwitches, head_list
 from lab.instruments.conflicts import conflict_prompter, measure_conflict, measure_verdicts
 from lab.instruments.override.ablation import Values, ablate_sets
 from lab.instruments.override.decisions import capture
@@ -111,7 +111,7 @@ class TestSelection:
         switches.select(conflict=conflicts[1].id, ask="evaluator/original/counter", heads=[(3, 3)])
         chosen = switches.selection
         assert (chosen.conflict, chosen.heads) == (conflicts[1].id, ((3, 3),))
-        switches.selection = lab.explorer.switching.Switches(
+        switches.selection = lab.explorer.switch.board.Switches(
             conflicts[0].id, "generator/passage/original"
         )
         assert switches.selection.heads == ()

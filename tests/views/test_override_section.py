@@ -12,7 +12,7 @@ from override_study import build_override, planted
 from typer.testing import CliRunner
 
 from lab.cli import app
-from lab.explorer.switches import named_sets
+from lab.explorer.switch.switches import named_sets
 from lab.studies.override.results import OverrideResults, heads_of, read_override
 from lab.views.content.override import section as override
 from lab.views.content.override.figures import ablation_curve, head_maps

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 from markupsafe import Markup
 
-from lab.explorer import switch_html
-from lab.explorer.asking import ASKS
 from lab.explorer.jobs import Watch, in_words
 from lab.explorer.selection import Head
-from lab.explorer.switches import head_list
-from lab.explorer.switching import PUTS, Switched, Switches
+from lab.explorer.switch import html
+from lab.explorer.switch.asking import ASKS
+from lab.explorer.switch.board import PUTS, Switched, Switches
+from lab.explorer.switch.switches import head_list
 
 if TYPE_CHECKING:
-    from lab.explorer.switches import HeadSwitches
+    from lab.explorer.switch.switches import HeadSwitches
 
 MOST_CHIPS = 48
 """Single heads that have a button of their own; others are named in the text field."""
@@ -47,7 +47,7 @@ class SwitchPanel:
         self._asked, self._result = ipywidgets.HTML(), ipywidgets.HTML()
         self.box = ipywidgets.VBox(
             [
-                ipywidgets.HTML(str(switch_html.style())),
+                ipywidgets.HTML(str(html.style())),
                 _row(self._conflict, self._ask, self._put),
                 self._asked,
                 _row(ipywidgets.Label("Switch off:"), *self._sets.values(), self._all_on),
@@ -218,7 +218,7 @@ class SwitchPanel:
     def show(self, result: Switched) -> None:
         """Show what was run."""
         self._idle()
-        self._result.value = str(switch_html.changed(result))
+        self._result.value = str(html.changed(result))
         self._tell(f"Took {result.seconds:.1f} s.")
 
     def wait(self) -> None:
@@ -229,7 +229,7 @@ class SwitchPanel:
 
     def _say_asked(self) -> None:
         try:
-            found = switch_html.asked(self._switches.board.decision(self._switches.selection))
+            found = html.asked(self._switches.board.decision(self._switches.selection))
         except Exception as error:  # told again, in full, by the run that follows
             found = Markup('<p class="rl-error">{}</p>').format(in_words(error))
         self._asked.value = str(found)

@@ -11,17 +11,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError
-from lab.explorer.asking import ASKS
 from lab.explorer.jobs import Jobs, Watch
 from lab.explorer.selection import Choices, Head, one_of
-from lab.explorer.switching import PUTS, Switchboard, Switched, Switches
+from lab.explorer.switch.asking import ASKS
+from lab.explorer.switch.board import PUTS, Switchboard, Switched, Switches
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lab.data.conflicts import Conflict
     from lab.engine.lens import Lens
-    from lab.explorer.switch_panel import SwitchPanel
+    from lab.explorer.switch.panel import SwitchPanel
     from lab.roles import Prompter
     from lab.studies.override.results import OverrideResults
 
@@ -34,7 +34,7 @@ class SwitchChoices:
 
     Attributes:
         conflicts: ids.
-        asks: decisions of each conflict, see `lab.explorer.asking.ASKS`.
+        asks: decisions of each conflict, see `lab.explorer.switch.asking.ASKS`.
         sets: named sets of heads.
         puts: what ablated heads can put out.
         layers, heads: how many.
@@ -181,13 +181,13 @@ class HeadSwitches:
     def panel(self) -> SwitchPanel:
         """The controls and the answer, as widgets."""
         if self._shown is None:
-            from lab.explorer.switch_panel import SwitchPanel
+            from lab.explorer.switch.panel import SwitchPanel
 
             self._shown = SwitchPanel(self)
         return self._shown
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        from lab.explorer.switch_html import still
+        from lab.explorer.switch.html import still
 
         bundle = dict(self.panel.box._repr_mimebundle_() or {})
         bundle["text/html"] = still(self._last)

@@ -8,8 +8,8 @@ import rcssmin
 from markupsafe import Markup
 
 from lab.data.text import whole_words
-from lab.explorer.asking import ASKS, Decision
-from lab.explorer.switching import PUTS, Said, Switched
+from lab.explorer.switch.asking import ASKS, Decision
+from lab.explorer.switch.board import PUTS, Said, Switched
 from lab.views.format import decimal, percent, signed
 from lab.views.page import STATIC, widget_stylesheet
 

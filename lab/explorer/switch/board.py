@@ -19,10 +19,10 @@ from lab.engine.forward import Keep, Trace
 from lab.engine.packing import Branch
 from lab.engine.watching import watched
 from lab.errors import LabError
-from lab.explorer.asking import Decision, decisions
 from lab.explorer.continuation import Changes, continuations
 from lab.explorer.jobs import Watch
 from lab.explorer.selection import Head
+from lab.explorer.switch.asking import Decision, decisions
 from lab.instruments.override.ablation import replace_heads
 from lab.instruments.override.prove import RANDOM_SETS, random_sets
 from lab.roles import Prompter
@@ -51,8 +51,8 @@ class Switches:
 
     Attributes:
         conflict: id of the conflict.
-        ask: which of its decisions, a key of `lab.explorer.asking.ASKS`: role, and cell of its
-            table (``generator/INSTRUCTION/PASSAGE`` or ``evaluator/PASSAGE/CANDIDATE``).
+        ask: which of its decisions, a key of `lab.explorer.switch.asking.ASKS`: role, and cell of
+            its table (``generator/INSTRUCTION/PASSAGE`` or ``evaluator/PASSAGE/CANDIDATE``).
         heads: (layer, head) pairs that are switched off, in ascending order.
         put: what they put out: ``zero``, or their ``mean`` over the decisions of other conflicts
             in the same role.

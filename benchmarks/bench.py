@@ -45,7 +45,8 @@ def main() -> int:
         except subprocess.CalledProcessError:
             console.print(f"[red]Row {name} could not be run; its messages are above.[/]")
             failed = 1
-    args.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        # After each row, so that stopping a later one loses nothing.
+        args.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     console.print(*tables(results), summary(results), sep="\n")
     console.print(f"All times and the set-up: {args.out}")
     return failed

@@ -83,8 +83,9 @@ def _tables() -> dict[str, pd.DataFrame]:
         ),
         "across": _frame(
             TABLES["across"],
-            [{"heads_of": "passage", "pairs_of": "checked", "run": run, "measure": m, **AGAINST}
-             for run in "ab" for m in measures],
+            [{"heads_of": "passage", "set": which, "pairs_of": "checked", "run": run, "measure": m,
+              **AGAINST}
+             for which in "ab" for run in "ab" for m in measures],
         ),
         "restored": _frame(
             TABLES["restored"],
@@ -101,7 +102,7 @@ def _row(name: str, state: str) -> dict[str, Any]:
     return {
         "contest": name, "role": role, "run_a": a, "run_b": b, "state": state,
         "why": "18 of 120 conflicts are usable, and 16 are needed on each half" if few else
-        "No head passed the test" if state == "none" else "",
+        "No head passed the test" if state == "none" else "9 heads pass the test",
         "conflicts": 120, "usable": 18 if few else 74, "share": 0.15, "share_low": 0.09,
         "share_high": 0.22, "clusters": 18, "used": 0 if few else 50, "gap": 2.3, "gap_low": 2.0,
         "gap_high": 2.5, "discovery": 25, "held_out": 25, "discovery_clusters": 25,
@@ -138,8 +139,10 @@ def _contest(state: str, question: str) -> dict[str, pd.DataFrame]:
     tables: dict[str, list[dict[str, Any]]] = {
         "heads": heads,
         "curve": curve,
-        "stability": [{"layer": 3, "head": 1, "splits": 9, "of": 10, "share": 0.9}],
-        "splits": [{"split": 0, "discovery": 25, "heads": heads_text(CHOSEN), "jaccard": 1.0}],
+        "stability": [{"layer": 3, "head": 1, "splits": 9, "of": 10, "share": 0.9,
+                       "chosen": found, "chosen_swapped": found}],
+        "splits": [{"split": split, "n": 25, "heads": heads_text(CHOSEN) if found else "",
+                    "jaccard": 1.0, "expected": 0.08} for split in ("discovery", "held_out")],
         "layers": [
             {"direction": way, "site": "resid_post", "layer": layer, **_numbers("layers"),
              "window": layer in (2, 3)}

@@ -97,14 +97,40 @@ def conflict_prompts(
     if not begun:
         return prompts
     return {
-        key: _begun(prompter, prompt, f"{OPENINGS[key[0]]} {conflict.cloze}")
+        key: _begun(prompter, prompt, _opening(prompt.text, key[0], conflict.cloze))
         for key, prompt in prompts.items()
     }
 
 
-def _begun(prompter: Prompter, prompt: Prompt, reply: str) -> Prompt:
+def conflict_templates(prompter: Prompter, *, begun: bool = False) -> dict[str, str]:
+    """The texts of all prompts about conflicts, with {passage}, {question}, {candidate}, {cloze}.
+
+    Keys say in words what is asked. The last is what `closed_book_prompt` asks.
+    """
+    made: dict[str, str] = {}
+    for name, words in _TOLD.items():
+        text = instructed(prompter, name).templates()["generator"]
+        made[words] = text + (_opening(text, name, "{cloze}") if begun else "")
+    made["judging"] = prompter.templates()["evaluator"]
+    return made | {"without a passage": _alone(prompter.tokenizer, "{cloze}")}
+
+
+_TOLD: Mapping[Instruction, str] = MappingProxyType(
+    {
+        "passage": "answering, told to follow the passage",
+        "memory": "answering, told to answer from own knowledge",
+    }
+)
+
+
+def _opening(before: str, instruction: Instruction, cloze: str) -> str:
+    """The first words of a reply, as they go on behind a prompt."""
+    reply = f"{OPENINGS[instruction]} {cloze}"
+    return reply if before[-1:].isspace() else f" {reply}"
+
+
+def _begun(prompter: Prompter, prompt: Prompt, text: str) -> Prompt:
     """The prompt with the first words of the reply behind it, counted to the cue."""
-    text = reply if prompt.text[-1:].isspace() else f" {reply}"
     ids, offsets = encode_with_offsets(prompter.tokenizer, text)
     start = len(prompt.text)
     return replace(
@@ -122,10 +148,8 @@ def closed_book_prompt(prompter: Prompter, conflict: Conflict) -> Prompt:
     There is no chat markup, since the text is to be gone on with, not replied to. All tokens but
     the sink are counted to the question; the role is called ``closed_book``.
     """
-    tokenizer = prompter.tokenizer
-    bos = str(tokenizer.bos_token) if wants_bos(tokenizer) else ""
-    text = bos + conflict.cloze
-    ids, offsets = encode_with_offsets(tokenizer, text)
+    text = _alone(prompter.tokenizer, conflict.cloze)
+    ids, offsets = encode_with_offsets(prompter.tokenizer, text)
     if not ids:
         raise LabError(f"The cloze of conflict {conflict.id} has no token: reword it.")
     return Prompt(
@@ -136,6 +160,10 @@ def closed_book_prompt(prompter: Prompter, conflict: Conflict) -> Prompt:
         offsets=offsets,
         spans=("sink", *("question" for _ in ids[1:])),
     )
+
+
+def _alone(tokenizer: Tokenizer, cloze: str) -> str:
+    return (str(tokenizer.bos_token) if wants_bos(tokenizer) else "") + cloze
 
 
 def judge_prompts(prompter: Prompter, conflict: Conflict) -> dict[tuple[Stated, Side], Prompt]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.views.content import made
+from lab.views.content.override import headline
 from lab.views.content.override import section as override
 from lab.views.content.override.words import INTERVALS, LIMITS
 from lab.views.page import render, write_page
@@ -27,18 +28,21 @@ class OverridePage:
     title: str
     kicker: str
     section: override.Section
+    sections: tuple[tuple[str, str], ...]
     limits: tuple[str, ...]
     provenance: list[tuple[str, list[str]]]
     templates: list[tuple[str, str]]
 
 
 def render_override(found: OverrideResults) -> str:
-    """The report on an override study as the text of one HTML page, without any script."""
+    """The report on an override study as the text of one HTML page; its figures need no script."""
     name = str((found.provenance.get("model") or {}).get("name") or "")
+    section = override.section(found)
     page = OverridePage(
-        override.title(found),
-        f"Role Lens · {name} · {override.size(found)}" if name else "Role Lens",
-        override.section(found),
+        headline.title(found),
+        f"Role Lens · {name} · {headline.size(found)}" if name else "Role Lens",
+        section,
+        tuple(override.menu(section)),
         LIMITS,
         _provenance(found),
         made.templates(found.provenance),

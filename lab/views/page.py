@@ -64,7 +64,8 @@ def render(template: str, data: Mapping[str, Any], **values: Any) -> str:
     )
     return environment.get_template(template).render(
         css=Markup(stylesheet()),
-        script=Markup(_script((*SCRIPTS, "page.js"))),
+        script=Markup(_script((*SCRIPTS, "theme.js", "page.js"))),
+        theme=Markup(_script(("theme.js",))),
         data=Markup(script_json(data)),
         **values,
     )

@@ -23,7 +23,7 @@ class Cell:
 class Row:
     """A row header and its cells; ``head`` ("16.7") makes the header a button that chooses it.
 
-    ``minor`` rows say more of the row above them.
+    ``minor`` rows say more of the row above them. ``link`` is the id of what the header leads to.
     """
 
     label: str
@@ -31,6 +31,7 @@ class Row:
     head: str = ""
     group: bool = False
     minor: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)

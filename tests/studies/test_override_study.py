@@ -15,8 +15,11 @@ import pytest
 import torch
 from override_study import PAIRS, PLANTED_CONTESTS, finished, planted, run_planted
 
+from lab.data.conflicts import load_conflicts
 from lab.engine.loading import load_lens
 from lab.errors import LabError
+from lab.instruments.conflicts import conflict_prompter
+from lab.roles.conflicts import closed_book_prompt, conflict_prompts, judge_prompts
 from lab.studies.override.recipe import OverrideRecipe
 from lab.studies.override.results import (
     CONTEST_TABLES,
@@ -252,6 +255,28 @@ class TestConflicts:
         assert made["finished"] and made["model"]["n_layers"] == 4
         assert made["command"].startswith("lab override --out") and "--n 5" in made["command"]
         assert set(made["contests"]) == {"instruction", "passage", "candidate", "checked"}
+
+    def test_the_prompts_are_kept_as_they_are_asked(self, tiny: Tiny) -> None:
+        kept = tiny.results.provenance["templates"]
+        prompter = conflict_prompter(load_lens(tiny.recipe.model))
+        conflict = load_conflicts("builtin")[0]
+        fields = {"{passage}": conflict.original, "{question}": conflict.question,
+                  "{candidate}": conflict.memory, "{cloze}": conflict.cloze}  # fmt: skip
+
+        def filled(name: str) -> str:
+            text = str(kept[name])
+            for field, words in fields.items():
+                text = text.replace(field, words)
+            return text
+
+        told = conflict_prompts(prompter, conflict, begun=True)
+        assert filled("answering, told to follow the passage") == told["passage", "original"].text
+        memory = filled("answering, told to answer from own knowledge")
+        assert memory == told["memory", "original"].text
+        judged = judge_prompts(prompter, conflict)["original", "memory"].text
+        assert filled("judging") == judged
+        assert filled("without a passage") == closed_book_prompt(prompter, conflict).text
+        assert len(kept) == 5 and "{filler}" not in "".join(kept.values())
 
     def test_a_second_run_loads_no_weights(
         self, tiny: Tiny, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from html import unescape
 
+import pandas as pd
 import pytest
 from override_frames import override_results
 from override_study import build_override, planted
@@ -14,12 +15,19 @@ from typer.testing import CliRunner
 from lab.cli import app
 from lab.explorer.switch.switches import named_sets
 from lab.studies.override.results import OverrideResults, heads_of, read_override
+from lab.views.content.override import headline
 from lab.views.content.override import section as override
 from lab.views.content.override.figures import ablation_curve, head_maps
 from lab.views.override_report import render_override, write_override
 from lab.views.report import write_report
 
 ATTACK = "</script><img src=x onerror='window.hacked=1'>{{7*7}}"
+
+
+def changed(found: OverrideResults, contest: str = "passage", **tables: pd.DataFrame):
+    """The results with other tables of one contest."""
+    contests = {**found.contests, contest: {**found.contests[contest], **tables}}
+    return replace(found, contests=contests)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +49,7 @@ def words_of(html: str) -> str:
 class TestWords:
     def test_contests_of_every_state_are_told(self, page):
         words = words_of(page)
-        assert "In 2 of 4 contests, a few heads were found that decide" in words
+        assert "In 2 of 4 contests a few heads decide" in words
         assert "too few pairs" in words and "18 of 120 conflicts are usable" in words
         assert "no heads found" in words and "No head passed the test" in words
         assert words.count("heads found") == 3, "two found, one none"
@@ -57,23 +65,81 @@ class TestWords:
         assert [c.text.replace("\u00a0", " ") for c in row.cells] == ["62 %"] * 3
         assert "[40, 80]" in row.cells[0].small and "n\u00a0=\u00a020" in row.cells[0].small
         random, above = row.cells[0].more
-        assert "3.0\u00a0% [0, 10]" in random
+        assert random.endswith("3.0\u00a0% [0, 10], 100 sets")
         assert "100\u00a0% of these" in above and "p\u00a0=\u00a0.010" in above
 
-    def test_the_sentence_names_the_heads_and_what_they_do(self, found):
-        said = override.section(found).parts[0].found.replace("\u00a0", " ")
-        assert said.startswith("2 heads of the model (8.3 %): 3.1, 4.2.")
-        assert "62 % [40, 80] of its answers turn (n = 20)" in said
-        assert "95 % of the sets between 0 % and 10 %" in said
+    def test_the_box_names_the_heads_and_what_they_do(self, found):
+        box = [line.replace("\u00a0", " ") for line in override.section(found).parts[0].found]
+        assert box[0].startswith("2 heads of the model (8.3 %): 3.1, 4.2.")
+        assert box[1] == (
+            "Chosen on 25 pairs and scored on 25 others, drawn from 74 usable conflicts. "
+            "9 heads pass the test."
+        )
+        assert box[2] == (
+            "Searched on the other half instead: 2 heads, Jaccard index 1.00 (0.08 by chance)."
+        )
+        assert "62 % [40, 80] of its answers turn to the other one" in box[3]
+        assert "and 62 % [40, 80] become something else (n = 20)" in box[3]
+        assert "95 % of the sets between 0 % and 10 %" in box[3]
+        assert box[-2].startswith("All 2 off together turn 62 % [40, 80] of the answers of run a")
+        assert "for 62 % [40, 80] of unrelated facts that the model knows (n = 20;" in box[-1]
+
+    def test_an_empty_search_on_the_other_half_is_told(self, found):
+        splits = found.contests["passage"]["splits"].copy()
+        splits.loc[splits["split"] == "held_out", "heads"] = ""
+        box = override.section(changed(found, splits=splits)).parts[0].found
+        assert "Searched on the other half instead: no heads." in box
+
+    def test_all_heads_together_are_told_where_they_turn_less(self, found):
+        proof = found.contests["passage"]["proof"].copy()
+        proof.loc[proof["set"] == "all", "value"] = 0.2
+        box = " ".join(override.section(changed(found, proof=proof)).parts[0].found)
+        assert "fewer than each run’s own heads: the heads of both answers are gone then" in box
+        proof.loc[(proof["how"] == "mean") & (proof["run"] == "b"), "p"] = 0.6
+        box = " ".join(override.section(changed(found, proof=proof)).parts[0].found)
+        assert "fewer than each run’s own heads." in box, "a lean has no two answers' heads"
 
     def test_an_effect_that_only_zeros_have_is_told_as_a_lean(self, found):
-        assert "only lean the answer" not in override.section(found).parts[0].found
-        first = next(iter(found.contests))
-        proof = found.contests[first]["proof"].copy()
+        assert "only lean the answer" not in " ".join(override.section(found).parts[0].found)
+        proof = found.contests["passage"]["proof"].copy()
         proof.loc[(proof["how"] == "mean") & (proof["run"] == "b"), "p"] = 0.6
-        changed = {**found.contests, first: {**found.contests[first], "proof": proof}}
-        parts = override.section(replace(found, contests=changed)).parts
-        assert [part.found.count("only lean the answer") for part in parts][:1] == [1]
+        box = " ".join(override.section(changed(found, proof=proof)).parts[0].found)
+        assert box.count("only lean the answer") == 1
+
+    def test_heads_in_the_runs_of_another_contest_are_told_by_set(self, found):
+        across = found.tables["across"].copy()
+        across.loc[across["set"] == "b", "value"] = 0.11
+        tables = {**found.tables, "across": across}
+        rows = override.section(replace(found, tables=tables)).across.rows
+        groups = [row.label for row in rows if row.group]
+        assert [label.split(", in")[0] for label in groups] == [
+            "heads of passage, the set of its run a", "heads of passage, the set of its run b",
+        ]  # fmt: skip
+        shown = [row.cells[0].text.replace("\u00a0", " ") for row in rows if not row.group]
+        assert shown == ["62 %", "62 %", "11 %", "11 %"]
+
+    def test_every_found_head_is_listed_by_splits(self, found):
+        many = pd.DataFrame(
+            {"layer": range(30), "head": 0, "splits": range(30, 0, -1), "of": 30, "share": 0.5,
+             "chosen": [i >= 5 for i in range(30)], "chosen_swapped": False}
+        )  # fmt: skip
+        table = override.section(changed(found, stability=many)).parts[0].splits
+        assert table.columns[1] == "splits in which it passes the test"
+        assert [row.label for row in table.rows] == [f"{i}.0" for i in range(5, 30)]
+        few = override.section(changed(found, stability=many.assign(chosen=False))).parts[0].splits
+        assert len(few.rows) == 20 and {row.cells[1].text for row in few.rows} == {"no"}
+
+    def test_words_are_explained_under_the_lead(self, page):
+        words = words_of(page)
+        start = words.index("Words on this page")
+        assert start < words.index("What was found")
+        for word in ("Logits", "Pair.", "Held-out.", "Cue.", "Published rule.", "90 % of the eff"):
+            assert word in words[start : words.index("What was found")], word
+        assert 'href="https://arxiv.org/abs/2606.28273"' in page
+
+    def test_side_effects_stand_open(self, page):
+        assert "<details open><summary>What else changes when all 2 found heads are off" in page
+        assert "beginning of a sentence to finish, without a passage" in words_of(page)
 
     def test_the_table_of_the_four_cells_has_numbers_with_intervals(self, found):
         table = override.section(found).conflicts
@@ -98,6 +164,65 @@ class TestWords:
             assert not re.search(rf"\b{name}\b", words), name
 
 
+class TestTitle:
+    """What the page claims: only what was proved."""
+
+    @pytest.mark.parametrize(
+        ("passage", "checked", "said"),
+        [
+            ({}, {}, "In 2 of 4 contests a few heads decide"),
+            (
+                {},
+                {"value": 0.2},
+                "In 1 of 4 contests a few heads decide; in 1 more they matter, but do not decide",
+            ),
+            (
+                {"p": 0.2},
+                {"value": 0.2},
+                "In 2 of 4 contests a few heads matter, but do not decide",
+            ),
+            (
+                {},
+                None,
+                "In 1 of 4 contests a few heads decide; in 1 more some were found whose effect "
+                "is not measured yet",
+            ),
+            (
+                None,
+                None,
+                "In 2 of 4 contests a few heads were found; what they do is not measured yet",
+            ),
+        ],
+    )
+    def test_it_depends_on_what_was_proved(self, found, passage, checked, said):
+        for name, values in (("passage", passage), ("checked", checked)):
+            proof = found.contests[name]["proof"]
+            main = (proof["set"] == "run") & (proof["measure"] == "to_other")
+            new = proof.assign(value=float("nan")) if values is None else proof.copy()
+            for column, value in (values or {}).items():
+                new.loc[main, column] = value
+            found = changed(found, name, proof=new)
+        assert headline.title(found) == said
+
+    def test_an_effect_of_zeros_alone_is_no_deciding(self, found):
+        proof = found.contests["passage"]["proof"].copy()
+        proof.loc[proof["how"] == "mean", "p"] = 0.6
+        title = headline.title(changed(found, proof=proof))
+        assert title.startswith("In 1 of 4 contests a few heads decide; in 1 more they matter")
+
+    def test_one_run_is_enough(self, found):
+        proof = found.contests["passage"]["proof"].copy()
+        proof.loc[proof["run"] == "b", "value"] = 0.1
+        assert headline.title(changed(found, proof=proof)).startswith("In 2 of 4 contests")
+
+    def test_damage_and_other_random_sets_prove_nothing(self, found):
+        proof = found.contests["passage"]["proof"].copy()
+        main = (proof["set"] == "run") & (proof["control"] == "layers")
+        proof.loc[main & (proof["measure"] == "to_other"), "value"] = 0.1
+        title = headline.title(changed(found, proof=proof))
+        assert title.startswith("In 1 of 4 contests a few heads decide; in 1 more they matter")
+
+
 class TestUnfinished:
     @pytest.mark.parametrize("keep", [(), ("conflicts",), ("conflicts", "contests")])
     def test_what_is_not_there_is_left_out(self, found, keep):
@@ -114,13 +239,13 @@ class TestUnfinished:
             assert "Which heads carry" in render_override(replace(found, contests=contests))
 
     def test_before_any_contest_is_finished_the_title_claims_nothing(self, found):
-        title = override.title(replace(found, tables={}))
+        title = headline.title(replace(found, tables={}))
         assert title == "Which few heads decide? No contest is finished yet"
 
     def test_where_nothing_can_be_named_the_title_says_so(self, found):
         listed = found.tables["contests"].assign(state="too few", heads="")
         tables = {**found.tables, "contests": listed}
-        title = override.title(replace(found, tables=tables))
+        title = headline.title(replace(found, tables=tables))
         assert title == "No heads could be named: there are too few conflicts to tell"
 
 
@@ -134,18 +259,33 @@ class TestFigures:
         assert {s.title for s in strongest} >= {"head 3.1: +1.50 logits"}
         assert "3.1 +1.50" in one.summary
 
-    def test_the_curve_has_its_band_and_that_of_random_sets(self, found):
+    def test_the_curve_has_its_band_its_axes_and_random_sets(self, found):
         frame = found.contests["passage"]["curve"]
         curve = ablation_curve(frame[frame["run"] == "a"], "run a")
         assert curve.line.count("L") == 2 and curve.band.endswith("Z")
-        assert curve.random_band and curve.random
+        assert [k for _, k in curve.columns] == ["0", "1", "2"]
+        assert [x for x, _ in curve.columns] == ["0.0", "50.0", "100.0"]
+        assert [text for _, text in curve.rows] == ["2.80", "0"], "the lowest is next to zero"
+        assert curve.rows[1][0] == curve.zero == "93.3"
         assert "first 2: 2.40 [2.00, 2.80] logits; random sets between" in curve.note
 
-    def test_a_curve_without_random_sets_has_no_band_of_them(self, found):
+    def test_random_sets_are_drawn_only_where_they_were_run(self, found):
         frame = found.contests["passage"]["curve"].query("run == 'a'")
-        bare = frame.assign(random_low=float("nan"), random_high=float("nan"))
-        curve = ablation_curve(bare.assign(random_mean=float("nan")), "run a")
-        assert curve.random_band == "" and curve.random == "" and curve.line
+        unknown = {"random_low": float("nan"), "random_high": float("nan")}
+        bare = frame.assign(random_mean=float("nan"), **unknown)
+        assert ablation_curve(bare, "run a").random == ()
+        some = frame.copy()
+        some.loc[some["k"] == 1, ["random_mean", "random_low", "random_high"]] = float("nan")
+        assert [one.x for one in ablation_curve(some, "run a").random] == ["0.0", "100.0"]
+
+    def test_long_curves_have_round_ticks(self, found):
+        ends = {"random_mean": 0.0, "random_low": -0.1, "random_high": 0.1}
+        long = pd.DataFrame({"k": range(21), "value": 1.0, "low": 0.5, "high": 1.5, "n": 8} | ends)
+        assert [k for _, k in ablation_curve(long, "a").columns] == ["0", "5", "10", "15", "20"]
+
+    def test_kinds_are_drawn_in_no_role_s_colour(self, found):
+        kinds = override.section(found).parts[0].kinds
+        assert {column.colour for column in kinds.columns} == {"dim"}
 
     def test_a_contest_without_heads_has_no_curve(self, found):
         part = next(p for p in override.section(found).parts if p.name == "candidate")
@@ -163,7 +303,13 @@ class TestInTheReport:
     def test_text_from_data_stays_text(self):
         html = render_override(override_results(ATTACK))
         assert "<img" not in html and "&lt;img src=x" in html
-        assert "<script" not in html, "the page needs none"
+        assert html.count("<script") == 1, "the one that turns it dark"
+
+    def test_everything_that_is_linked_is_there(self, page):
+        links = set(re.findall(r'href="#([^"]+)"', page))
+        assert {"override", "contest-passage", "contest-checked", "compared", "made"} <= links
+        assert links <= set(re.findall(r'id="([^"]+)"', page))
+        assert '<th scope="row"><a href="#contest-passage">' in page
 
 
 class TestOfARealRun:
@@ -213,6 +359,15 @@ class TestInABrowser:
         page = open_page(path, java_script_enabled=False).page
         assert page.locator("#override svg[role=img]").first.is_visible()
         assert page.locator("#override .dots .dot").first.is_visible()
+
+    def test_it_can_be_turned_dark_and_light(self, path, open_page):
+        page = open_page(path, color_scheme="light").page
+        colour = "getComputedStyle(document.body).backgroundColor"
+        light = page.evaluate(colour)
+        page.get_by_role("button", name="Show the page dark").click()
+        assert page.evaluate(colour) != light
+        page.get_by_role("button", name="Show the page light").click()
+        assert page.evaluate(colour) == light
 
     def test_every_figure_says_what_it_shows(self, path, open_page):
         page = open_page(path).page

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.data.conflicts import LICENCES
 from lab.instruments.override.contests import CONTESTS
+from lab.roles.conflicts import conflict_templates
 from lab.studies.override.plan import OverridePlan
 from lab.studies.override.recipe import OverrideRecipe
 from lab.studies.override.store import OverrideStore
@@ -44,7 +45,10 @@ def _made(recipe: OverrideRecipe, folder: Path, plan: OverridePlan, lens: Lens) 
         "adapter": adapter_facts(lens),
         "recipe": recipe.as_dict(),
         "prompting": {name: getattr(plan.prompter, name) for name in PROMPTING},
-        "templates": dict(plan.prompter.templates()),
+        "templates": {
+            **conflict_templates(plan.prompter, begun=recipe.begun),
+            "answering, unrelated questions": plan.prompter.templates()["generator"],
+        },
         "verdict_words": list(plan.verdict.words),
         "contests": {name: list(contest.words) for name, contest in CONTESTS.items()},
         "versions": versions(),

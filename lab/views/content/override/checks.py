@@ -14,6 +14,9 @@ from lab.views.table import Cell, Row, Table, cell, table, words
 
 MOST_TEXTS = 8
 
+MOST_HEADS = 20
+"""So many heads are listed by splits, and all found ones."""
+
 
 def elsewhere_table(tables: Tables) -> Table:
     """What the heads do to prompts and texts that have nothing to do with the conflict."""
@@ -28,7 +31,7 @@ def elsewhere_table(tables: Tables) -> Table:
         title, small = MEASURES["rise"]
         label = f"{title} ({small}; {decimal(float(record['clean']))} with all heads)"
         rows.append(Row(label, (R.against(record, "rise"),)))
-    return table("Behaviour that has nothing to do with it", ("", "the heads off"), rows)
+    return table("Behaviour that has nothing to do with it", ("", "all found heads off"), rows)
 
 
 def knockout_table(frame: pd.DataFrame | None) -> Table:
@@ -73,13 +76,20 @@ def texts_table(frame: pd.DataFrame | None) -> Table:
 
 
 def splits_table(frame: pd.DataFrame | None) -> Table:
-    """How often each head is chosen on other splits of the same pairs."""
+    """In how many splits heads pass the test: every found head, and of the others the foremost."""
     rows = []
     if frame is not None:
         order = frame.sort_values(["splits", "layer", "head"], ascending=[False, True, True])
-        for r in R.records(order.head(20)):
-            rows.append(Row(R.head(r), (Cell(f"{int(r['splits'])} of {int(r['of'])}"),)))
-    return table("Chosen on other splits", ("head", "splits in which it is chosen"), rows)
+        found = R.marked(order["chosen"])
+        others = max(0, MOST_HEADS - int(found.sum()))
+        for r in R.records(order[found | ((~found).cumsum() <= others)]):
+            passed = f"{int(r['splits'])} of {int(r['of'])}"
+            marks = ("yes" if R.true(r[name]) else "no" for name in ("chosen", "chosen_swapped"))
+            rows.append(Row(R.head(r), (Cell(passed), *(words(mark) for mark in marks))))
+    columns = (
+        "head", "splits in which it passes the test", "found here", "found on the other half",
+    )  # fmt: skip
+    return table("Heads that pass the test on other splits of the same pairs", columns, rows)
 
 
 def _cut(text: Any, most: int = 300) -> str:

@@ -1,4 +1,4 @@
-"""One contest of an override study: which heads decide, how much they matter, and what they do."""
+"""One contest of an override study: which heads were found, and what they do, as tables."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pandas as pd
 from lab.views.content.dots import Dots, Scale, dot_figure
 from lab.views.content.override import checks as checks
 from lab.views.content.override import rows as R
+from lab.views.content.override.box import box, main_rows
 from lab.views.content.override.figures import (
     AblationCurve,
     HeadMap,
@@ -20,7 +21,7 @@ from lab.views.content.override.figures import (
 )
 from lab.views.content.override.rows import Record, Tables
 from lab.views.content.override.words import CONTESTS, HOWS, KINDS, MEASURES, RUNS, SPANS
-from lab.views.format import count, decimal, interval, percent, signed
+from lab.views.format import decimal, interval, percent, signed
 from lab.views.table import Cell, Row, Table, cell, table, words
 
 
@@ -31,7 +32,7 @@ class Contest:
     name: str
     title: str
     lead: str
-    found: str
+    found: tuple[str, ...]
     maps: list[HeadMap]
     heads: Table
     curves: list[AblationCurve]
@@ -64,7 +65,7 @@ def contest(record: Record, tables: Tables) -> Contest:
         name,
         title,
         lead,
-        found_sentence(record, tables),
+        box(record, tables),
         [] if frame is None else head_maps(frame, labels),
         heads_table(frame, kinds),
         curves,
@@ -81,68 +82,7 @@ def contest(record: Record, tables: Tables) -> Contest:
     )
 
 
-LEVEL = 0.05
-"""Above this p a set of heads does no more than random sets."""
-
 # --- sentences ----------------------------------------------------------------------------------
-
-
-def found_sentence(record: Record, tables: Tables) -> str:
-    """What was found, and what the heads of each run do to it."""
-    pairs = (
-        f"Chosen on {count(R.whole(record['discovery']), 'pair')} and scored on "
-        f"{count(R.whole(record['held_out']), 'other')}"
-    )
-    if record["state"] != "found":
-        return f"{str(record['why']).rstrip('.')}. {pairs}."
-    heads = R.names(record["heads"])
-    share = percent(float(record["share_of_heads"]))
-    said = (
-        f"{count(len(heads), 'head')} of the model ({share}): {', '.join(heads)}. {pairs}. The "
-        f"published rule labels {percent(float(record['published_share']))} of all heads."
-    )
-    effects = _effects(tables.get("proof"), str(record["flip_measure"]))
-    return " ".join([said, *effects])
-
-
-def _effects(proof: pd.DataFrame | None, measure: str) -> list[str]:
-    """What each run's own heads turn where they put out zeros: both, so that none is picked."""
-    if proof is None:
-        return []
-    part = _main(proof)
-    part = part[(part["measure"] == measure) & part["value"].notna()]
-    means = {row["run"]: row for row in R.records(part[part["how"] == "mean"])}
-    return [
-        _effect(row) + _only_with_zeros(row, means.get(row["run"]))
-        for row in R.records(part[part["how"] == "zero"])
-    ]
-
-
-def _only_with_zeros(zero: Record, mean: Record | None) -> str:
-    """A warning where the heads beat random sets with zeros and not with their mean.
-
-    Zeros also take away what a head puts out in all runs alike, which may only lean the answer.
-    """
-    if mean is None or not (zero["p"] <= LEVEL < mean["p"]):
-        return ""
-    ends = interval(R.estimate(mean), percent)
-    return (
-        f" With their mean in place of zeros it is {percent(mean['value'])} {ends}, no more than "
-        f"with random sets ({R.p_text(mean['p'])}): they may only lean the answer, whatever "
-        "is read."
-    )
-
-
-def _effect(row: Record) -> str:
-    ends = interval(R.estimate(row), percent)
-    own = count(len(R.names(row["heads"])), "head")
-    return (
-        f"Where the {own} of {RUNS.get(str(row['run']), row['run'])} put out nothing, "
-        f"{percent(row['value'])} {ends} of its answers turn (n\u00a0=\u00a0{int(row['n'])}); "
-        f"with random sets of the same layers {percent(row['random_mean'])} (95 % of the sets "
-        f"between {percent(row['random_low'])} and {percent(row['random_high'])}; "
-        f"{R.p_text(row['p'])})."
-    )
 
 
 def _notes(tables: Tables) -> Iterable[str]:
@@ -181,7 +121,7 @@ def _notes(tables: Tables) -> Iterable[str]:
 
 
 def heads_table(frame: pd.DataFrame | None, kinds: pd.DataFrame | None) -> Table:
-    """The heads that decide, with their shifts on held-out pairs."""
+    """The found heads, with their shifts on held-out pairs."""
     rows = []
     if frame is not None:
         known = {} if kinds is None else {R.head(r): r for r in R.records(kinds)}
@@ -203,7 +143,7 @@ def heads_table(frame: pd.DataFrame | None, kinds: pd.DataFrame | None) -> Table
         "head", "shift, a into b", "shift, b into a", "in the 90 % set of", "what it does",
         "published rule",
     )  # fmt: skip
-    return table("The heads that decide; shifts in logits on held-out pairs", columns, rows)
+    return table("The found heads; shifts in logits on held-out pairs", columns, rows)
 
 
 def _shift(record: Record, way: str) -> Cell:
@@ -239,7 +179,7 @@ def _curves(frame: pd.DataFrame | None, record: Record) -> tuple[list[AblationCu
 
 def flips_table(frame: pd.DataFrame | None, record: Record) -> Table:
     """What each run's set does with zeros, means and other pairs' values."""
-    return _proof_table(None if frame is None else _main(frame), record, "Each run’s set")
+    return _proof_table(None if frame is None else main_rows(frame), record, "Each run’s set")
 
 
 def more_flips_table(frame: pd.DataFrame | None, record: Record) -> Table:
@@ -247,10 +187,10 @@ def more_flips_table(frame: pd.DataFrame | None, record: Record) -> Table:
     if frame is not None:
         main = (frame["set"] == "run") & (frame["control"] == "layers")
         frame = frame[~main]
-    return _proof_table(frame, record, "All heads that decide, and matched random sets", True)
+    return _proof_table(frame, record, "All found heads, and matched random sets", True)
 
 
-_SETS = {"run": "its own 90 % set", "all": "all heads that decide"}
+_SETS = {"run": "its own 90 % set", "all": "all found heads"}
 _CONTROLS = {
     "layers": "random sets of the same layers",
     "attention": "random sets that look at the passage as much",
@@ -289,9 +229,9 @@ def kinds_figure(frame: pd.DataFrame | None) -> Dots | None:
     most = math.ceil(10 * max(known, default=1.0)) / 10 or 1.0
     around = (decimal(-most), "0", signed(most))
     scales = (
-        Scale("writes an answer (share of pairs)", "gen", 0, 1, ("0", "", "1"), (0.1, 0.5)),
-        Scale("moved by its write, logits", "more", -most, most, around, (0,)),
-        Scale("moved through later layers, logits", "eva", -most, most, around, (0,)),
+        Scale("writes an answer (share of pairs)", "dim", 0, 1, ("0", "", "1"), (0.1, 0.5)),
+        Scale("moved by its write, logits", "dim", -most, most, around, (0,)),
+        Scale("moved through later layers, logits", "dim", -most, most, around, (0,)),
     )
     rows = []
     for r in R.records(frame):
@@ -342,11 +282,6 @@ def kinds_table(frame: pd.DataFrame | None) -> Table:
 
 
 # --- pieces -------------------------------------------------------------------------------------
-
-
-def _main(frame: pd.DataFrame) -> pd.DataFrame:
-    """Each run's own set against random sets of the same layers."""
-    return frame[(frame["set"] == "run") & (frame["control"] == "layers")]
 
 
 def _ends(record: Record, name: str) -> dict[str, float]:

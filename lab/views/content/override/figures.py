@@ -93,29 +93,42 @@ def _map(frame: pd.DataFrame, way: str, label: str, most: float) -> HeadMap:
 
 
 @dataclass(frozen=True, slots=True)
+class RandomSets:
+    """Random sets of one size: their place, their mean, and the middle 95 % of them."""
+
+    x: str
+    mean: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
 class AblationCurve:
     """The cumulative ablation of one run, in a space of 100 by 100.
 
     Attributes:
         label: which run.
-        top, bottom: values at the upper and lower edge, as text.
         zero: where zero lies.
         line, band: SVG paths of the effect and its interval.
-        random, random_band: the same of random sets; empty where there are none.
+        random: random sets, where they were measured.
         note: its last point in words.
         end: the largest k.
+        rows: (y, value) of the labels on the left; ``columns`` (x, k) of those below.
     """
 
     label: str
-    top: str
-    bottom: str
     zero: str
     line: str
     band: str
-    random: str
-    random_band: str
+    random: tuple[RandomSets, ...]
     note: str
     end: str
+    rows: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]
+
+
+NEAR = 12
+"""Two labels of an axis that lie closer, in per cent of its length, would touch."""
 
 
 def ablation_curve(frame: pd.DataFrame, label: str) -> AblationCurve | None:
@@ -127,36 +140,42 @@ def ablation_curve(frame: pd.DataFrame, label: str) -> AblationCurve | None:
     known = part[columns].to_numpy(float)
     high, low = max(0.0, float(np.nanmax(known))), min(0.0, float(np.nanmin(known)))
     room = (high - low) or 1.0
-    end = float(part["k"].max())
+    end = int(part["k"].max())
+
+    def across(k: float) -> str:
+        return f"{100 * k / end:.1f}"
+
+    def up(value: float) -> str:
+        return f"{100 * (high - value) / room:.1f}"
 
     def points(column: str, rows: pd.DataFrame) -> list[str]:
-        return [
-            f"{100 * k / end:.1f} {100 * (high - value) / room:.1f}"
-            for k, value in zip(rows["k"], rows[column], strict=True)
-            if math.isfinite(value)
-        ]
+        pairs = zip(rows["k"], rows[column], strict=True)
+        return [f"{across(k)} {up(value)}" for k, value in pairs if math.isfinite(value)]
 
-    def area(first: str, second: str, rows: pd.DataFrame) -> str:
-        whole = rows[np.isfinite(rows[[first, second]].to_numpy(float)).all(1)]
-        edge = points(first, whole) + points(second, whole)[::-1]
-        return f"M{'L'.join(edge)}Z" if edge else ""
-
-    def line(column: str) -> str:
-        found = points(column, part)
-        return f"M{'L'.join(found)}" if len(found) > 1 else ""
-
+    whole = part[np.isfinite(part[["low", "high"]].to_numpy(float)).all(1)]
+    edge = points("low", whole) + points("high", whole)[::-1]
+    zero = 100 * high / room
+    ends = [(y, decimal(v)) for y, v in ((0, high), (100, low)) if abs(y - zero) >= NEAR]
     return AblationCurve(
         label,
-        decimal(high),
-        decimal(low),
-        f"{100 * high / room:.1f}",
-        line("value"),
-        area("low", "high", part),
-        line("random_mean"),
-        area("random_low", "random_high", part),
+        up(0),
+        f"M{'L'.join(points('value', part))}",
+        f"M{'L'.join(edge)}Z" if edge else "",
+        tuple(
+            RandomSets(across(r["k"]), up(r["random_mean"]), up(r["random_low"]),
+                       up(r["random_high"]))
+            for r in records(part[np.isfinite(part["random_mean"].to_numpy(float))])
+        ),
         _best(part),
-        count(int(end), "head"),
-    )
+        count(end, "head"),
+        tuple((f"{y:.1f}", text) for y, text in sorted([*ends, (zero, "0")])),
+        tuple((across(k), str(k)) for k in range(0, end + 1, _step(end))),
+    )  # fmt: skip
+
+
+def _step(end: int) -> int:
+    """A round step that gives an axis from 0 to ``end`` at most eight intervals."""
+    return next(step for step in (1, 2, 5, 10, 20, 50, max(end, 1)) if end <= 8 * step)
 
 
 def _best(part: pd.DataFrame) -> str:

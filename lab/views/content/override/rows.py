@@ -12,7 +12,7 @@ import pandas as pd
 from lab.instruments.statistics import Estimate
 from lab.studies.override.results import heads_of
 from lab.views.content.override.words import SHARES
-from lab.views.format import MISSING, Format, decimal, interval, percent, q_value
+from lab.views.format import MISSING, Format, count, decimal, interval, percent, q_value
 from lab.views.table import Cell, cell
 
 Record = Mapping[str, Any]
@@ -69,6 +69,8 @@ def against(record: Record | None, measure: str) -> Cell:
     if math.isnan(random.value) or shown.text == MISSING:
         return shown
     said = f"random {form(random.value)} {interval(random, form)}"
+    if sets := whole(record.get("random_sets", 0)):
+        said += f", {count(sets, 'set')}"
     above = f"above {percent(float(record['percentile']))} of these, {p_text(record['p'])}"
     return Cell(shown.text, shown.small, more=(said, above))
 

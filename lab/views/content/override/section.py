@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +10,23 @@ import pandas as pd
 
 from lab.instruments.statistics import Estimate
 from lab.views.content.override import rows as R
+from lab.views.content.override.box import decides
 from lab.views.content.override.contest import Contest, contest
 from lab.views.content.override.words import (
     CAPTIONS,
     CONTESTS,
+    GLOSSARY,
     HELP,
     LEAD,
     MEASURES,
+    MENU,
+    PUBLISHED,
     ROLES,
+    RUNS,
     STATES,
     TEXTS,
 )
-from lab.views.format import count, decimal, interval, percent
+from lab.views.format import decimal, interval, percent
 from lab.views.table import Cell, Row, Table, cell, table, words
 
 if TYPE_CHECKING:
@@ -37,6 +42,8 @@ class Section:
     """What the template shows; see ``static/override.html.j2``."""
 
     lead: str
+    glossary: tuple[tuple[str, str], ...]
+    published: tuple[str, str, str]
     conflicts: Table
     conflicts_lead: str
     verdicts: Table
@@ -64,11 +71,13 @@ def section(found: OverrideResults) -> Section:
     ]
     return Section(
         LEAD,
+        GLOSSARY,
+        PUBLISHED,
         conflicts_table(tables.get("conflicts")),
         conflicts_lead(tables.get("conflicts")),
         verdicts_table(tables.get("verdicts")),
         verdicts_lead(tables.get("verdicts")),
-        contests_table(rows),
+        contests_table(rows, found),
         fallout_table(tables.get("fallout")),
         parts,
         crossing_table(tables.get("crossing")),
@@ -78,6 +87,22 @@ def section(found: OverrideResults) -> Section:
         CAPTIONS,
         HELP,
     )
+
+
+def menu(of: Section) -> Iterator[tuple[str, str]]:
+    """The parts of a page of its own that are there: (id, label)."""
+    yield "override", "Found"
+    if of.conflicts.rows:
+        yield "obeying", "As told"
+    if of.verdicts.rows:
+        yield "judging", "As a judge"
+    for part in of.parts:
+        yield f"contest-{part.name}", MENU.get(part.name, part.name)
+    if of.crossing.rows:
+        yield "compared", "Compared"
+    if of.restored.rows:
+        yield "restored", "Put into the judge"
+    yield from (("limits", "Limits"), ("made", "About"))
 
 
 # --- does it do as it is told? ------------------------------------------------------------------
@@ -165,30 +190,30 @@ def verdicts_lead(frame: pd.DataFrame | None) -> str:
 # --- contests -----------------------------------------------------------------------------------
 
 
-def contests_table(found: list[dict[str, Any]]) -> Table:
+def contests_table(listed: list[dict[str, Any]], found: OverrideResults) -> Table:
     """Every contest: what is compared, how many pairs, how far apart, and what came of it."""
     rows = []
-    for r in found:
-        title, what = CONTESTS.get(str(r["contest"]), (str(r["contest"]), ""))
+    for r in listed:
+        name = str(r["contest"])
+        title, what = CONTESTS.get(name, (name, ""))
         share, gap = R.estimate(r, "share"), R.estimate(r, "gap")
-        heads = R.names(r["heads"]) if r["state"] == "found" else []
-        came = ", ".join(heads) if heads else str(r["why"])
         rows.append(
             Row(
                 title,
                 (
-                    words(f"{ROLES.get(str(r['role']), r['role'])}. {what}", "what"),
+                    Cell(
+                        f"{ROLES.get(str(r['role']), str(r['role'])).capitalize()}. {what}",
+                        kind="what",
+                        more=(f"In the tables below: {name}.",),
+                    ),
                     Cell(
                         f"{R.whole(r['usable'])} of {R.whole(r['conflicts'])}",
                         f"{percent(share.value)} {interval(share, percent)}",
                     ),
                     Cell(decimal(gap.value), interval(gap, decimal)),
-                    Cell(
-                        STATES.get(str(r["state"]), str(r["state"])),
-                        more=(came,) if came else (),
-                        kind="text",
-                    ),
+                    _what_came(r, found),
                 ),
+                link="" if r["state"] == "too few" else f"contest-{name}",
             )
         )
     columns = (
@@ -196,6 +221,18 @@ def contests_table(found: list[dict[str, Any]]) -> Table:
         "what was found",
     )  # fmt: skip
     return table("The contests, and what came of each", columns, rows)
+
+
+def _what_came(record: dict[str, Any], found: OverrideResults) -> Cell:
+    state = str(record["state"])
+    said = STATES.get(state, state)
+    if state != "found":
+        return Cell(said, more=(str(record["why"]),) if record["why"] else (), kind="text")
+    proof = found.contests.get(str(record["contest"]), {}).get("proof")
+    deciding = decides(record, proof)
+    if deciding is not None:
+        said += ": they decide" if deciding else ": they matter, but do not decide"
+    return Cell(said, more=(", ".join(R.names(record["heads"])),), kind="text")
 
 
 def fallout_table(frame: pd.DataFrame | None) -> Table:
@@ -236,13 +273,14 @@ def crossing_table(frame: pd.DataFrame | None) -> Table:
 def across_table(frame: pd.DataFrame | None) -> Table:
     """The heads of one contest, off in the runs of another."""
     rows = []
-    for (heads_of, pairs_of), part in R.grouped(frame, ["heads_of", "pairs_of"]):
+    for (heads_of, which, pairs_of), part in R.grouped(frame, ["heads_of", "set", "pairs_of"]):
         own = " (itself)" if heads_of == pairs_of else ""
-        rows.append(Row(f"heads of {heads_of}, runs of {pairs_of}{own}", group=True))
+        of = f"{heads_of}, the set of its {RUNS.get(which, which)}"
+        rows.append(Row(f"heads of {of}, in the runs of {pairs_of}{own}", group=True))
         for (run,), lines in R.grouped(part, ["run"], sort=True):
-            of = R.by_name(lines, "measure")
-            cells = tuple(R.against(of.get(m), m) for m in ("to_other", "damage", "two_token"))
-            rows.append(Row(f"run {run}", (*cells, R.against(of.get("shift"), "shift"))))
+            by = R.by_name(lines, "measure")
+            cells = tuple(R.against(by.get(m), m) for m in ("to_other", "damage", "two_token"))
+            rows.append(Row(f"run {run}", (*cells, R.against(by.get("shift"), "shift"))))
     columns = ("", "turn to the other answer", "to anything else", "sign turns", "shift, logits")
     return table("The heads of one contest in the runs of another", columns, rows)
 
@@ -267,28 +305,3 @@ def _find(frame: pd.DataFrame, **at: str) -> Estimate | None:
         frame = frame[frame[name].fillna("") == value]
     rows = [record for record in R.records(frame) if R.found(record)]
     return R.estimate(rows[0]) if rows else None
-
-
-def title(found: OverrideResults) -> str:
-    """What was found, for the head of a page."""
-    rows = R.records(found.tables.get("contests"))
-    states = [str(record["state"]) for record in rows]
-    if not states:
-        return "Which few heads decide? No contest is finished yet"
-    if "found" not in states:
-        return (
-            "No heads could be named: there are too few conflicts to tell"
-            if "too few" in states
-            else "No few heads were found that decide"
-        )
-    asked = count(len(states), "contest")
-    found_in = states.count("found")
-    return f"In {found_in} of {asked}, a few heads were found that decide"
-
-
-def size(found: OverrideResults) -> str:
-    """``120 conflicts`` of an override study, for a page of its own."""
-    frame = found.tables.get("contests")
-    if frame is None or frame.empty:
-        return "no conflicts yet"
-    return count(int(frame["conflicts"].max()), "conflict")

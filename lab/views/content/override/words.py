@@ -25,6 +25,14 @@ CONTESTS: dict[str, tuple[str, str]] = {
 }
 """Name of a contest: (the question that it asks, its two runs)."""
 
+MENU = {
+    "instruction": "Passage or memory",
+    "passage": "Passage’s answer",
+    "candidate": "Candidate",
+    "checked": "Check",
+}
+"""Contests as they are called in the page's menu."""
+
 STATES = {
     "found": "heads found",
     "none": "no heads found",
@@ -60,6 +68,75 @@ KINDS = {"writing": "writes", "routing": "routes", "unassigned": "cannot be told
 SPANS = {"context": "passage", "candidate": "candidate", "question": "question",
          "instruction": "instruction", "decision": "decision", "cue": "cue"}  # fmt: skip
 
+PUBLISHED = (
+    "“Vision-Default, Prior-Override”", "https://arxiv.org/abs/2606.28273", "arXiv 2606.28273",
+)  # fmt: skip
+"""Where the published rule comes from: title, address, number."""
+
+GLOSSARY: tuple[tuple[str, str], ...] = (
+    (
+        "Head",
+        "One of the parts of each layer that move information between tokens. Head 12.3 is the "
+        "one with number 3 in layer 12, both counted from 0.",
+    ),
+    (
+        "Decision",
+        "The last token of the prompt: there the model gives its first word, and there heads are "
+        "turned off.",
+    ),
+    (
+        "Logits, log-odds",
+        "A model gives each possible next token a number, its logit. The difference of two logits "
+        "is the log-odds of the two: 0 is a coin, +1 about 73 to 27, +3 about 95 to 5.",
+    ),
+    (
+        "Conflict, subject",
+        "A question whose two passages give different answers, one of them true. Its subject is "
+        "what it is about. Conflicts of one subject stay together when they are divided.",
+    ),
+    (
+        "Pair",
+        "The two runs of a contest on one conflict, called a and b. Their prompts differ in one "
+        "thing and call for different answers.",
+    ),
+    (
+        "Held-out",
+        "Not used for choosing heads. Effects are measured on held-out pairs, since what is "
+        "chosen for being large looks larger than it is where it was chosen.",
+    ),
+    (
+        "Put out nothing, their mean, of another pair",
+        "Three ways of turning a head off at the decision. What it adds to the model’s state is "
+        "replaced by zeros, by its mean over other pairs, or by what it adds in another pair.",
+    ),
+    (
+        "90 % of the effect",
+        "Turning off more and more heads moves the answer up to some point. The set of a run is "
+        "the smallest that was found to move it 90 % as far.",
+    ),
+    (
+        "Decide, matter",
+        "Heads decide if in some run at least half of the answers turn with the run’s own set "
+        "putting out nothing, more than with random sets (p at most .05), and not with zeros "
+        "alone. Other heads that were found matter without deciding.",
+    ),
+    (
+        "Random sets, p",
+        "As many heads drawn at random from the same layers. p is the share of sets that do at "
+        "least as much as the found one.",
+    ),
+    (
+        "Cue",
+        "The last words of the prompt, behind which the answer is to come.",
+    ),
+    (
+        "Published rule",
+        "A rule that calls heads override heads by how far out their effects lie among those of "
+        "all heads; shown for comparison.",
+    ),
+)
+"""(word, what it means on this page)"""
+
 LEAD = (
     "A passage says one thing and the model remembers another; a judge is shown a right candidate "
     "or a wrong one. Does the outcome hang on a few heads? Heads are looked for by a test and the "
@@ -85,23 +162,37 @@ TEXTS = {
     "answer, it would change its verdict without them.",
     "restored": "What the found heads put out when the model answers is put into the same heads "
     "when it judges the same passage. If a judge fails because these heads are silent then, its "
-    "accuracy should come back. Difference: after minus before, paired.",
+    "accuracy should come back. Difference: after minus before, paired. The heads of each contest "
+    "are tried on conflicts whose subjects they were not chosen on, so “before” is not the same "
+    "in all rows. n counts conflicts; for the AUROC it counts pairs of a right and a wrong "
+    "candidate, two of each conflict.",
 }
 
 CAPTIONS = {
     "maps": "Mean shift of the log-odds on held-out pairs when one head’s output is carried over "
     "at the decision, towards the answer of the run that it comes from, in logits. Framed: the "
-    "heads that decide. Dotted: labelled by the published rule. Layers run upwards, heads to the "
+    "found heads. Dotted: labelled by the published rule. Layers run upwards, heads to the "
     "right, both from 0. Numbers are in the table.",
-    "curve": "Line and band: mean shift towards the competing answer on held-out pairs when the "
-    "first k heads put out nothing, with its 95 % interval, in logits. Grey: the middle 95 % of "
-    "random sets with as many heads in the same layers, dashed their mean. Heads are ranked by "
+    "heads": "A head can be in a set without a clear effect of its own on held-out pairs: sets "
+    "were chosen on other pairs, and by what their heads do together.",
+    "curve": "To the right: k, how many heads are off. Upwards: mean shift towards the competing "
+    "answer on held-out pairs when the first k heads put out nothing, in logits, with its 95 % "
+    "interval (coloured band). Grey, at those k where they were run: random sets with as many "
+    "heads in the same layers; dot: their mean, bar: the middle 95 % of them. Heads are ranked by "
     "their own effect on the pairs that heads were chosen on.",
-    "flips": "Small print: 95 % interval and number of pairs. Below it: mean of the random sets "
-    "with the middle 95 % of them; the share of them that does less (ties "
-    "count half); and p, the share that does at least as much (the set itself counted).",
+    "flips": "Small print: 95 % interval and number of pairs. Below it: mean of the random sets, "
+    "the middle 95 % of them, and how many there were; the share of them that does less (ties "
+    "count half); and p, the share that does at least as much (the set itself counted). With 100 "
+    "sets p cannot be below .0099, with 30 not below .032.",
+    "elsewhere": "All found heads of this contest are off, those of both runs. Questions: others, "
+    "with passages, asked in the same role. Clozes: facts that the model knows, asked as the "
+    "beginning of a sentence to finish, without a passage. Divergence says how far the "
+    "probabilities of the next token move, in nats: 0 is not at all, 0.69 (the logarithm of 2) "
+    "what halving a certain token’s probability gives. Plain text: the heads are off at every "
+    "token.",
     "kinds": "Dots: estimates on held-out pairs; bars: 95 % intervals. Left: share of pairs in "
-    "which the head’s own write has an answer among its top 20 tokens and moves the decision. "
+    "which the head’s own write has an answer among its top 20 tokens and moves the decision; from "
+    "0.5 on the head is said to write, below 0.1 it may route (dashed). "
     "Middle: what this write moves by itself. Right: what later layers make of it.",
 }
 
@@ -112,7 +203,7 @@ HELP = (
     "Turning to the other answer is counted apart from damage. A set that makes the model say "
     "something else altogether has broken it, not decided for it.",
     "Random sets answer the objection that switching anything off changes something. With 100 of "
-    "them p cannot be below .0099.",
+    "them p cannot be below .0099, with 30 not below .032.",
     "Putting out nothing is furthest from what a model ever sees. An effect that is there with "
     "zeros only, and not with the mean or another pair’s values, may be one of that.",
     "The published rule calls every head more than two standard deviations out along the first "

@@ -60,6 +60,7 @@ class Page:
     sections: tuple[tuple[str, str], ...]
     training: transfer.Section | None
     deciding: override.Section | None
+    has: Mapping[str, bool]
 
 
 def write_report(
@@ -129,7 +130,11 @@ def _content(
     data = explorer_payload(dataset, max_examples, max_bytes, tables)
     reader = data["reader"]
     gaps = transfer.transfer_data(versions)
-    optional = {"training": versions, "override": deciding}
+    has = front.measured(dataset)
+    optional = {
+        "training": versions, "override": deciding, "layers": has["reading"],
+        "heads": has["reading"], "patching": has["patching"],
+    }  # fmt: skip
     n, clusters = dataset.sizes["example"], len(set(T.labels(dataset, "cluster")))
     page = Page(
         title=opening.title,
@@ -173,5 +178,6 @@ def _content(
         sections=tuple(part for part in SECTIONS if optional.get(part[0], True)),
         training=transfer.section(versions, provenance) if versions else None,
         deciding=override.section(deciding) if deciding else None,
+        has=has,
     )
     return page, data

@@ -98,13 +98,17 @@ MEASURES: dict[str, tuple[str, str, str]] = {
         "The answer equals a gold answer (exact match).",
         "GA exact",
     ),
-    "ga_f1_50": ("answers with F1 of .5 or more", "Half the words in common.", "GA F1 \u2265 .5"),
+    "ga_f1_50": (
+        "answers with F1 of .5 or more (GA)",
+        "Generation accuracy, half the words in common: what this page calls right.",
+        "GA F1 \u2265 .5",
+    ),
     "ga_f1_80": ("answers with F1 of .8 or more", "Nearly all in common.", "GA F1 \u2265 .8"),
     "ga": ("answers right (GA)", "Generation accuracy: answers with F1 of .5 or more.", "GA"),
     "ea": (
         "verdicts right (EA)",
         "Evaluation accuracy: verdicts that agree with the truth. Depends on how often the answers "
-        "are right, hence the columns on the left.",
+        "are right, hence the columns on the right.",
         "EA",
     ),
     "delta": (
@@ -207,15 +211,17 @@ CAPTIONS: dict[str, str] = {
     "chance.",
     "controls": "Dots: means over examples; bars: 95 % intervals. Shift: log-odds after the change "
     "minus before, in logits; above 0 it leans more to accepting.",
-    "spans": "Mean over the heads of a layer and over all examples. Intervals are in the table.",
+    "spans": "Mean over the heads of a layer and over all examples. Intervals are in the table. "
+    "Template: the chat format’s own tokens. Cue: the words that end the prompt, such as "
+    "“Answer:”, and what the format puts behind them.",
     "heads": "Each cell is one head: mean over all examples. Generator and evaluator share one "
     "scale; the difference has its own, symmetric about zero. q: p-value corrected over all heads.",
     "training": "Dots: difference from the reference, paired by question; bars: 95 % intervals; "
     "dashed line: no difference. One scale for all. n: questions. For the Brier score and the "
     "calibration error, left of the line is better.",
     "curves": "Measured during the training of the model of this report, on questions that it was "
-    "not trained on, from the first to the last step. All values lie between 0 and 1; the line in "
-    "the middle is .5.",
+    "not trained on, other ones than those of this report, from the first to the last step. All "
+    "values lie between 0 and 1; the line in the middle is .5.",
     "patching": "Mean R over the examples used; bands are 95 % intervals. Patches act at the last "
     "token of the prompt only.",
 }
@@ -225,7 +231,7 @@ HELP: dict[str, tuple[str, ...]] = {
         "Small print: 95 % interval and number of examples. The columns of numbers on the right "
         "say what a judge would get that never looks at anything: one that accepts all, one that "
         "rejects all, and the better of the two. Where the model was trained, a column holds the "
-        "untrained one, and below each of its numbers, where the same candidates were judged, what "
+        "untrained one, and below those of its numbers that the section on training compares, what "
         "training changes, paired by question (▲ or ▼: the interval excludes 0).",
         "If 80 of 100 answers are wrong, always rejecting agrees with the truth 80 times. So "
         "evaluation accuracy must be compared with those columns, and the fair test comes first: "
@@ -236,9 +242,10 @@ HELP: dict[str, tuple[str, ...]] = {
         "log P(yes) − log P(no) at the decision; above 0 the verdict is to accept.",
     ),
     "ladder": (
-        "From easy to hard: an answer from another passage can be refused without understanding; a "
-        "wrong one of the same type from the same passage only by reading. A judge that reads "
-        "stays right of the chance line all the way down.",
+        "The order is by design: an empty answer or one from another passage can be refused "
+        "without understanding, a wrong one of the same type from the same passage only by "
+        "reading. What is hard for a model need not follow it. A judge that reads stays right of "
+        "the chance line everywhere.",
         "AUROC: pick a gold answer and a candidate of this rung at random; how often does the gold "
         "one get the higher log-odds? .5 is chance, 1 is always.",
     ),
@@ -362,7 +369,9 @@ TEXTS: dict[str, str] = {
     "above, for each model.",
     "behaviour": "A judge that always says the same word can score high without reading. So every "
     "number stands beside what such a judge would get, and the fair test leaves a lean no room.",
-    "ladder": "For each question it judges the gold answer and a ladder of others.",
+    "ladder": "For each question it judges the gold answer and a ladder of others. The wrong "
+    "answer of the fair test above is the hardest that there is for a question: of the same type, "
+    "else from the same passage.",
     "controls": "It judges its own answer again, with one thing changed. A judge that reads must "
     "change its mind when the passage is gone, and must not when only the order changes.",
     "layers": "What share of the decision's attention falls on each part of the prompt, mean over "

@@ -107,6 +107,17 @@ def test_a_judge_that_accepts_everything_too() -> None:
     assert "is exactly what accepting everything would give" in text
 
 
+def test_a_judge_that_a_lazy_one_outdoes_is_told_so_first() -> None:
+    ds = with_verdicts(0.0)
+    truth = ds["candidate_f1"].sel(rung="own").values >= 0.5
+    own = np.where(truth, -1.0, 1.0)  # wrong each time
+    own[:20] = 0.5
+    ds["log_odds"].loc[{"rung": "own"}] = own
+    text = " ".join(opening(ds).meaning)
+    assert "A judge that reads nothing does better" in text
+    assert "right more often" not in text and "right less often" not in text
+
+
 def test_a_judge_that_knows_more_than_it_says() -> None:
     text = " ".join(opening(with_verdicts(-5.0, shift=1.0)).meaning)
     assert "it knows more than its verdict says" in text

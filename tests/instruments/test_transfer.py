@@ -245,6 +245,16 @@ def test_nothing_is_said_of_few_questions():
     assert (claim.seen, claim.caveat) == ("cannot be said", "9 questions are too few")
 
 
+@pytest.mark.parametrize(("right", "seen"), [(9, "cannot be said"), (10, "not seen")])
+def test_who_has_next_to_nothing_to_lose_cannot_be_seen_to_lose_it(right, seen):
+    answers = np.repeat([1.0, 0.0], [right, 40 - right])
+    rest = (np.full(40, -1), np.ones(40), -np.ones(40))
+    found = claimed(tiny(answers, *rest), "evaluator", tiny(answers, *rest))
+    claim = found["Training to judge makes answers worse"]
+    assert claim.seen == seen
+    assert ("only 9 of 40 right" in claim.caveat) == (right == 9)
+
+
 def test_a_judge_that_hardly_says_a_verdict_tells_nothing_of_verdicts():
     n = 10
     base = tiny(np.ones(n), np.full(n, -1), np.ones(n), -np.ones(n))

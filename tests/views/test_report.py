@@ -209,6 +209,22 @@ def test_a_study_without_a_part_still_has_a_report(part, study):
     assert "What this cannot show" in html
 
 
+def test_what_was_not_measured_is_left_out_and_the_examples_stay(study):
+    dataset, provenance = study
+    less = dataset.isel(example=slice(3)).copy(deep=True)
+    for name in (*MEASURED["attention"][:4], *MEASURED["patching"], "control_log_odds"):
+        less[name] = less[name] * np.nan
+    less["tokens"][:] = ""
+    html = render_report(less, provenance)
+    for part in ("layers", "heads", "patching"):
+        assert f'id="{part}"' not in html and f'href="#{part}"' not in html
+        assert f'id="{part}"' in render_report(dataset.isel(example=slice(3)), provenance)
+    told = words_of(html)
+    assert "No controls were run in this study." in told and "attention heads looks" not in told
+    assert "Choose one of 3 examples to see what was asked, answered and judged" in told
+    assert len(data_of(html)["reader"]["examples"]) == 3
+
+
 def test_a_study_that_read_only_some_examples_shows_those(study):
     dataset, provenance = study
     less = dataset.copy(deep=True)

@@ -164,6 +164,24 @@ def test_the_published_claims_are_judged(found):
     assert rows["Training to judge makes the judge over-conservative"] == "opposite"
 
 
+def test_measures_that_say_nothing_of_a_model_are_marked_and_not_drawn(runs):
+    mute = runs[1].dataset.copy(deep=True)
+    mute["label_mass"] = mute["label_mass"] * 0 + 0.04
+    found = content.Training.of([runs[0], Run("generator", mute, 0), runs[3]])
+    table = transfer.matrix_table(found)
+    for metric in TRANSFER_METRICS:
+        shown = lines(table, 1, metric)
+        says = metric == "ga"
+        assert shown[0].endswith("†") != says
+        assert says or not any(UP in line or DOWN in line for line in shown)
+        assert not lines(table, 2, metric)[0].endswith("†")
+    (why,) = transfer.without_meaning(found)
+    assert "Trained to answer: asked to judge" in why and "4% probability" in why
+    drawn = transfer.transfer_data(found)["rows"]
+    assert [row["cells"][0] is not None for row in drawn] == [m == "ga" for m in TRANSFER_METRICS]
+    assert all(row["cells"][1] is not None for row in drawn)
+
+
 def test_absence_of_evidence_is_not_sold_as_evidence_of_absence(html):
     assert "is no evidence of absence" in words_of(section_of(html))
 

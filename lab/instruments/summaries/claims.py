@@ -25,6 +25,11 @@ LEAST_MASS = 0.5
 not judging: their log-odds compare two words that it would hardly say."""
 
 
+LEAST_RIGHT = 10
+"""A model with fewer right answers has next to none to lose: that training makes answers worse
+cannot be seen on it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A published claim, and whether it is seen here.
@@ -70,10 +75,12 @@ CLAIMS = (
 """Claims of "Can LLMs Judge Better Than They Generate?" (arXiv 2606.28050) on training one role:
 words, run, metric, claimed sign, and what is measured."""
 
-ON_OWN_ANSWERS = ("over_acceptance",)
+ON_OWN_ANSWERS = ("acceptance", "over_acceptance")
 """Measures that rest on how a model judges what it says itself."""
 
-ON_VERDICTS = ("over_acceptance", "tnr")
+ON_VERDICTS = (
+    "acceptance", "over_acceptance", "balanced_accuracy", "auroc", "tpr", "tnr", "brier", "ece",
+)  # fmt: skip
 """Measures that rest on verdicts."""
 
 
@@ -102,7 +109,9 @@ def claims(
             float(row["difference"]), float(row["difference_low"]),
             float(row["difference_high"]), int(row["n"]), "paired bootstrap",
         )  # fmt: skip
-        caveat = _caveat(gap, metric, [one for one in runs if one.name == run])
+        caveat = _caveat(gap, metric, [one for one in runs if one.name == run]) or _floor(
+            gap, metric, sign, float(row["value"])
+        )
         seen = "cannot be said" if caveat else _seen(gap, sign)
         found.append(Claim(text, seen, gap, measure, caveat))
     return found
@@ -115,8 +124,15 @@ def _seen(gap: S.Estimate, sign: int) -> str:
 
 
 def _caveat(gap: S.Estimate, metric: str, runs: Sequence[Run]) -> str:
-    if gap.n < FEWEST:
-        return f"{gap.n} questions are too few"
+    return f"{gap.n} questions are too few" if gap.n < FEWEST else without_meaning(runs, metric)
+
+
+def without_meaning(runs: Sequence[Run], metric: str) -> str:
+    """Why a measure of a model's training seeds says nothing; empty where it does.
+
+    A judge cannot be measured that hardly says a verdict word, nor how a model judges its own
+    answers where it has but one answer.
+    """
     for run in runs if metric in ON_OWN_ANSWERS else ():
         text, share = usual_answer(run)
         if share > MOST_ALIKE:
@@ -126,6 +142,14 @@ def _caveat(gap: S.Estimate, metric: str, runs: Sequence[Run]) -> str:
     if masses and min(masses) < LEAST_MASS:
         return f"asked to judge, this model says a verdict word with {min(masses):.0%} probability"
     return ""
+
+
+def _floor(gap: S.Estimate, metric: str, sign: int, value: float) -> str:
+    """Where answers shall get worse: whether the untrained model has enough right ones to lose."""
+    had = round((value - gap.value) * gap.n)
+    if metric != "ga" or sign > 0 or gap.excludes(0) or had >= LEAST_RIGHT:
+        return ""
+    return f"the untrained model answers only {had} of {gap.n} right: it has hardly any to lose"
 
 
 def said_at_all(run: Run) -> float:

@@ -144,17 +144,26 @@ def _base_rate(facts: Facts) -> str:
         return _one_sided("rejects", 1 - accepted, "rejecting", ea, facts.always_reject.value)
     if accepted >= 0.9:
         return _one_sided("accepts", accepted, "accepting", ea, facts.always_accept.value)
+    lazy = max(
+        ("accepting", facts.always_accept.value), ("rejecting", facts.always_reject.value),
+        key=lambda judge: judge[1],
+    )  # fmt: skip
+    if ea < lazy[1] - 0.03:
+        return (
+            f"Its verdicts on its own answers are right for {ea:.2f} of them. A judge that reads "
+            f"nothing does better: {lazy[0]} everything would give {lazy[1]:.2f}."
+        )
     lines = f"{facts.always_accept.value:.2f} and {facts.always_reject.value:.2f}"
-    lazy = f"Accepting everything and rejecting everything would give {lines}."
+    both = f"Accepting everything and rejecting everything would give {lines}."
     if facts.units >= ENOUGH and facts.delta.excludes(0):
         more = "more" if facts.delta.value > 0 else "less"
         return (
             f"Its verdicts on its own answers are right {more} often than the answers are "
-            f"({ea:.2f} against {facts.always_accept.value:.2f}). {lazy}"
+            f"({ea:.2f} against {facts.always_accept.value:.2f}). {both}"
         )
     return (
         f"Its verdicts on its own answers are right about as often as the answers are ({ea:.2f} "
-        f"against {facts.always_accept.value:.2f}; no clear difference). {lazy}"
+        f"against {facts.always_accept.value:.2f}; no clear difference). {both}"
     )
 
 
@@ -175,7 +184,7 @@ def _retest(facts: Facts) -> str:
     balanced = facts.balanced
     if math.isnan(balanced.low) or facts.units < ENOUGH:
         return ""
-    start = "Shown one right and one wrong answer to the same question, "
+    start = "Shown the right answer and the hardest wrong one to the same question, "
     score = f"balanced accuracy {balanced.format()}"
     if balanced.low > 0.5:
         return f"{start}it tells them apart better than a coin ({score})."

@@ -31,6 +31,7 @@ from lab.instruments.summaries.behaviour import right
 from lab.instruments.summaries.claims import CLAIMS as CLAIMS
 from lab.instruments.summaries.claims import Claim as Claim
 from lab.instruments.summaries.claims import claims as claims
+from lab.instruments.summaries.claims import without_meaning as without_meaning
 from lab.instruments.summaries.runs import BASE as BASE
 from lab.instruments.summaries.runs import Run as Run
 from lab.instruments.summaries.runs import common

@@ -15,8 +15,8 @@ from lab.views.format import MISSING, decimal, interval, q_value, signed
 from lab.views.table import Cell, Row, Table, arrow, cell, table, words
 from lab.views.wording import CONTROLS, MEASURES, RETEST, RUNGS
 
-LADDER = ("gold", "other_passage", "closed_book", "same_passage", "same_type", "own", "empty")
-"""Rungs from top to bottom: the right answer, wrong ones from easy to hard, then the rest."""
+LADDER = ("gold", "empty", "other_passage", "closed_book", "same_passage", "same_type", "own")
+"""Rungs from top to bottom: the right answer, wrong ones as they take more reading, its own."""
 
 ANSWERING = ("ga_em", "ga_f1_50", "ga_f1_80")
 OWN = ("ea", "delta", "acceptance", "tpr", "tnr", "balanced_accuracy", "auroc")
@@ -69,9 +69,11 @@ def behaviour_table(
 
 def family_table(agreement: pd.DataFrame, balanced: pd.DataFrame) -> Table:
     """The main measures for every dataset and kind of question."""
-    groups = agreement[["scope", "name"]].drop_duplicates().itertuples(index=False)
+    groups = agreement[["scope", "name"]].drop_duplicates()
+    # The only dataset is the same as all examples.
+    alone = (groups["scope"] == "dataset") & ((groups["scope"] == "dataset").sum() == 1)
     rows = []
-    for scope, name in groups:
+    for scope, name in groups[~alone].itertuples(index=False):
         found = [_find(agreement, metric, scope=scope, name=name) for metric in BY_GROUP]
         fair = _find(balanced, "balanced_accuracy", scope=scope, name=name, rung="hardest")
         cells = [cell(estimate, decimal) for metric, estimate in zip(BY_GROUP, found, strict=True)]

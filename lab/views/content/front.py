@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
+import xarray as xr
 
 from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import Headline, KeyNumber
@@ -27,8 +30,20 @@ class Card:
 
 
 def cards(headline: Headline) -> list[Card]:
-    """The key numbers as cards."""
-    return [_card(number) for number in headline.numbers]
+    """The key numbers that the study has, as cards."""
+    return [_card(number) for number in headline.numbers if not math.isnan(number.estimate.value)]
+
+
+MEASURED = {"reading": "mass", "patching": "patch_head", "controls": "control_log_odds"}
+"""What may be left out of a study, and an array that is empty then."""
+
+
+def measured(dataset: xr.Dataset) -> dict[str, bool]:
+    """Which of MEASURED the study holds for at least one example."""
+    return {
+        name: array in dataset and bool(np.isfinite(dataset[array].values).any())
+        for name, array in MEASURED.items()
+    }
 
 
 def _card(number: KeyNumber) -> Card:

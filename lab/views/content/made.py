@@ -42,6 +42,7 @@ def provenance_rows(
             "Architecture",
             [_join(model.get("architecture"), shape + _size(model), model.get("dtype"))],
         ),
+        ("Training", [_training(_part(provenance, "adapter"))]),
         ("Data", [_join(d.get("spec"), d.get("licence")) for d in provenance.get("data", [])]),
         ("Verdict words", [", ".join(map(str, provenance.get("verdict_words", [])))]),
         ("Recipe", [_plain(_part(provenance, "recipe"))]),
@@ -65,9 +66,31 @@ def provenance_rows(
     return [(term, lines) for term, lines in rows if any(lines)]
 
 
+def _training(adapter: Mapping[str, Any]) -> str:
+    """What was trained, on how much, if anything: the rest is in the adapter's card."""
+    recipe = adapter.get("recipe") or {}
+    if not recipe:
+        return ""
+    sources = ", ".join(map(str, recipe.get("data", [])))
+    told = [
+        f"LoRA adapter {adapter.get('name', '')}, rank {recipe.get('rank', '?')}",
+        f"trained as {recipe.get('role', '?')}",
+        f"on {adapter['questions']} questions" if adapter.get("questions") else "",
+        f"from {sources}" if sources else "",
+        f"in {adapter['steps']} steps" if adapter.get("steps") else "",
+        f"seed {recipe.get('seed', '?')}",
+    ]
+    return ", ".join(part for part in told if part)
+
+
 def reader_lead(reader: Mapping[str, Any]) -> str:
     """How to use the reader, and which examples it holds."""
     held, read, total = int(reader["held"]), int(reader["read"]), int(reader["of"])
+    if not read:
+        return (
+            f"Choose one of {count(total, 'example')} to see what was asked, answered and judged. "
+            "Attention on single tokens was not kept."
+        )
     lead = (
         "Choose an example and a head. Colour shows how much of the decision's attention falls on "
         "each token, in both roles; it grows with the square root, so that faint marks stay "
@@ -75,8 +98,6 @@ def reader_lead(reader: Mapping[str, Any]) -> str:
     )
     if held == total:
         return f"{lead} All {count(total, 'example')} are here."
-    if not read:
-        return f"{lead} Attention on single tokens was not kept."
     if held == read:
         return (
             f"{lead} Attention was measured on {read} of {count(total, 'example')}; the texts of "

@@ -57,7 +57,7 @@ def window_table(windows: pd.DataFrame) -> Table:
                 CONTRASTS[contrast][0],
                 (
                     words(ENDS[contrast, direction]),
-                    Cell(f"{record['first']} to {record['last']}" if rises else "it does not rise"),
+                    Cell(_layers(record["first"], record["last"]) if rises else "it does not rise"),
                     Cell(percent(record["held"]) if rises else MISSING),
                     Cell(f"layer {record['half_flip_layer']}" if flips else "none"),
                 ),
@@ -71,6 +71,10 @@ def window_table(windows: pd.DataFrame) -> Table:
         "first choice changes in half of the runs from",
     )
     return table("Layers in which the residual stream comes to carry the difference", columns, rows)
+
+
+def _layers(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def patching_data(heads: pd.DataFrame, layers: pd.DataFrame) -> list[dict[str, Any]]:

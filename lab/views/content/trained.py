@@ -88,6 +88,10 @@ class Training:
         ]  # fmt: skip
         return {str(key): value for key, value in chosen.iloc[0].items()} if len(chosen) else {}
 
+    def without_meaning(self, run: str, metric: str) -> str:
+        """Why a measure of one model says nothing, in words; empty where it does."""
+        return transfer.without_meaning([one for one in self.runs if one.name == run], metric)
+
     def value(self, run: str, metric: str) -> Estimate:
         """A measure of one model over all questions."""
         return T.find(self.matrix, run=run, metric=metric, scope="all")

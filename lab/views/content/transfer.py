@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -50,6 +50,7 @@ class Section:
 
     lead: str
     matrix: Table
+    without_meaning: tuple[str, ...]
     groups: Table
     claims: Table
     inside: Table
@@ -67,6 +68,7 @@ def section(found: Training, provenance: Mapping[str, Any]) -> Section:
     return Section(
         lead(found),
         matrix_table(found),
+        without_meaning(found),
         group_table(found),
         claims_table(found),
         inside_table(found),
@@ -87,15 +89,34 @@ def matrix_table(found: Training) -> Table:
     rows = []
     for name in found.names:
         records = [found.record(name, metric) for metric in TRANSFER_METRICS]
-        rows.append(Row(run_label(name), tuple(_cell(record) for record in records)))
+        cells = tuple(
+            _cell(record, bool(found.without_meaning(name, metric)))
+            for metric, record in zip(TRANSFER_METRICS, records, strict=True)
+        )
+        rows.append(Row(run_label(name), cells))
         seeds = int(records[0]["seeds"])
         if seeds > 1:
-            cells = tuple(Cell("", _seeds(record)) for record in records)
-            rows.append(Row(f"range of {seeds} seeds", cells, minor=True))
+            ranges = tuple(Cell("", _seeds(record)) for record in records)
+            rows.append(Row(f"range of {seeds} seeds", ranges, minor=True))
     ns = [found.value(found.names[0], metric).n for metric in TRANSFER_METRICS]
     columns = ("", *(f"{TRANSFER[metric][2]}, n\u00a0=\u00a0{n}"
                      for metric, n in zip(TRANSFER_METRICS, ns, strict=True)))  # fmt: skip
     return table("What training changes, all questions", columns, rows, dense=True)
+
+
+def without_meaning(found: Training) -> tuple[str, ...]:
+    """What † stands for: each model whose measures say nothing, and why."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for name in found.names:
+        for metric in TRANSFER_METRICS:
+            why = found.without_meaning(name, metric)
+            if why:
+                reasons.setdefault((name, why), []).append(TRANSFER[metric][0])
+    return tuple(
+        f"{run_label(name).capitalize()}: {why}. So {', '.join(measures)} say nothing here, and no "
+        "arrow is set; the figure leaves them out."
+        for (name, why), measures in reasons.items()
+    )
 
 
 def group_table(found: Training) -> Table:
@@ -109,7 +130,11 @@ def group_table(found: Training) -> Table:
         rows.append(Row(label, group=True))
         for name in found.names:
             records = [found.record(name, m, str(scope), str(group)) for m in TRANSFER_METRICS]
-            rows.append(Row(run_label(name), tuple(_cell(record) for record in records)))
+            cells = tuple(
+                _cell(record, bool(found.without_meaning(name, metric)))
+                for metric, record in zip(TRANSFER_METRICS, records, strict=True)
+            )
+            rows.append(Row(run_label(name), cells))
     columns = ("", *(TRANSFER[metric][2] for metric in TRANSFER_METRICS))
     return table("What training changes, by dataset and kind of question", columns, rows, True)
 
@@ -163,8 +188,10 @@ def heads_table(found: Training, k: int = MOST_HEADS) -> Table:
     return table("Heads whose attention to the passage training changed most", columns, rows)
 
 
-def _cell(record: Mapping[str, Any]) -> Cell:
-    return _compared(_estimate(record), gap_of(record), decimal, decimal)
+def _cell(record: Mapping[str, Any], idle: bool = False) -> Cell:
+    """``idle``: the measure says nothing of this model, which a dagger marks."""
+    shown = _compared(_estimate(record), gap_of(record), decimal, decimal, pointed=not idle)
+    return replace(shown, text=f"{shown.text}\u00a0†") if idle and shown.more else shown
 
 
 def _inside_cell(frame: pd.DataFrame, run: str, measure: str) -> Cell:
@@ -177,14 +204,19 @@ def _inside_cell(frame: pd.DataFrame, run: str, measure: str) -> Cell:
 
 
 def _compared(
-    value: Estimate, gap: Estimate, form: Format, change: Format, zero: float = 0.0
+    value: Estimate,
+    gap: Estimate,
+    form: Format,
+    change: Format,
+    zero: float = 0.0,
+    pointed: bool = True,
 ) -> Cell:
     """A value over its difference, each with its interval on a line of its own."""
     lines = [interval(value, form)]
     if not math.isnan(gap.value):
         number = change(gap.value) if zero else signed(gap.value, change)
         unit = " points" if change is points else ""
-        pointer = arrow(gap, zero) if gap.n >= FEWEST else ""
+        pointer = arrow(gap, zero) if pointed and gap.n >= FEWEST else ""
         lines += [f"{pointer}{number}{unit}", interval(gap, change)]
     return Cell(form(value.value), more=tuple(line for line in lines if line))
 
@@ -217,7 +249,10 @@ def transfer_data(found: Training | None) -> dict[str, Any] | None:
             "label": TRANSFER[metric][0],
             "note": TRANSFER[metric][1],
             "n": max(gap.n for gap in row),
-            "cells": [estimate_data(gap) for gap in row],
+            "cells": [
+                None if found.without_meaning(name, metric) else estimate_data(gap)
+                for name, gap in zip(trained, row, strict=True)
+            ],
         }
         for metric, row in gaps.items()
     ]

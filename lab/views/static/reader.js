@@ -46,7 +46,7 @@ function facts(e) {
   return h("dl.rl-facts",
     ...pair("gold answer", e.answerable ? h("b", cut(e.gold)) : "none: the passage does not answer it"),
     ...pair("it answered", e.right === null ? "not asked" : h("b.generator", cut(e.answer) || "it declined to answer"), e.right === null ? "" : ` (${RIGHT[e.right]}; F1 ${fixed(f1)})`),
-    ...pair("it judged that", verdict ? h("b.evaluator", verdictOf(verdict.log_odds)) : "not asked", verdict ? ` (log-odds ${fixed(verdict.log_odds)})` : ""),
+    ...pair("its verdict", verdict ? h("b.evaluator", verdictOf(verdict.log_odds)) : "not asked", verdict ? ` (log-odds ${fixed(verdict.log_odds)})` : ""),
     ...pair("without the passage", e.closed_book ? cut(e.closed_book) : "\u2013"));
 }
 
@@ -118,7 +118,7 @@ function tokenWords(ctx, side, i, raw, value) {
 
 function reader(el, ctx) {
   const { data, store, words } = ctx;
-  if (!data.reader.examples.length || (!data.reader.held && !ctx.live)) return absent(el, words.no_tokens);
+  if (!data.reader.examples.length) return absent(el, words.no_tokens);
   let sides = null, texts = {}, raw = {}, shown = {}, chosen = null;
   const about = h("div"), missing = h("div.rl-panel", { hidden: true }),
     legendLine = h("div.rl-legend"),
@@ -241,7 +241,7 @@ function reader(el, ctx) {
     missing.replaceChildren(line, ctx.live ? h("button", { disabled: waiting, onclick: () => ctx.live.read(index) }, "Read it now") : "");
   };
   const both = h("div.rl-two", panels.generator.box, panels.evaluator.box);
-  el.append(about, headChooser(ctx), missing, both, readout, legendLine);
+  el.append(about, data.reader.held || ctx.live ? headChooser(ctx) : "", missing, both, readout, legendLine);
   store.on(["example"], () => {
     const e = ctx.example();
     about.replaceChildren(h("h3.rl-question", cut(e.question)),

@@ -1,6 +1,6 @@
 """How far prompting alone takes a model: wordings, formats, layouts, demonstrations, verdict words.
 
-    python benchmarks/wordings.py --data builtin --data squad2:FILE [--n 24] [--model NAME]
+    python benchmarks/wordings.py --data builtin --data squad2:FILE [--n 24] [--ways 1,9]
 
 All ways of asking answer and judge the same questions; the judge sees the gold answer and a wrong
 one from the same passage. Prints a table as it grows, and writes it as Markdown to --out.
@@ -99,6 +99,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", action="append", required=True, help="sources of questions")
     parser.add_argument("--n", type=int, default=24, help="answerable questions per source")
+    parser.add_argument("--seed", type=int, default=0, help="of the choice of questions")
+    parser.add_argument("--ways", help="numbers of the ways to try, from 1, with commas")
     parser.add_argument("--model", default="smollm2-135m-instruct")
     parser.add_argument("--adapter")
     parser.add_argument("--out", type=Path, default=Path("out/wordings.md"))
@@ -107,10 +109,12 @@ def main() -> None:
 
     lens = lab.load_lens(args.model, adapter=args.adapter)
     sources = {
-        spec: lab.load_examples(spec, n=args.n, answerable=True, others=0) for spec in args.data
+        spec: lab.load_examples(spec, n=args.n, seed=args.seed, answerable=True, others=0)
+        for spec in args.data
     }
     lines = [heading(list(sources)), rule(len(sources))]
-    for way in WAYS:
+    chosen = [int(number) - 1 for number in args.ways.split(",")] if args.ways else range(len(WAYS))
+    for way in (WAYS[i] for i in chosen):
         found = [measure(lens, way, examples) for examples in sources.values()]
         lines.append(row(way, found))
         print(lines[-1], flush=True)
@@ -119,7 +123,7 @@ def main() -> None:
 
 
 def measure(lens: Any, way: Way, examples: Any) -> dict[str, Any]:
-    """EM and F1 of the answers; AUROC and balanced accuracy of the verdicts, with intervals."""
+    """EM, F1, share right (GA) of answers; AUROC, balanced accuracy of verdicts; with intervals."""
     import lab
     from lab.data import hard_wrongs, map_refusal, score
     from lab.instruments import statistics as S
@@ -129,12 +133,13 @@ def measure(lens: Any, way: Way, examples: Any) -> dict[str, Any]:
         lens.tokenizer, layout=way.layout, format=way.format, verdict_words=way.words,
         demonstrations=way.demonstrations, tasks=wordings()[way.wording],
     )  # fmt: skip
-    em, f1, pairs, clusters, paired = [], [], [], [], []
+    em, f1, right, pairs, clusters, paired = [], [], [], [], [], []
     for example in examples:
         case = lab.open_case(lens, example, examples.pool, prompter=prompter)
         got = score(example, map_refusal(lab.answer(lens, case.prompt("generator"))))
         em.append(got.em)
         f1.append(got.f1)
+        right.append(got.f1 >= RIGHT)
         clusters.append(example.cluster)
         wrong = next(iter(hard_wrongs(example, examples.pool)), None)
         if wrong is not None:
@@ -146,18 +151,22 @@ def measure(lens: Any, way: Way, examples: Any) -> dict[str, Any]:
     return {
         "em": S.proportion(em, clusters),
         "f1": S.mean_estimate(f1, clusters),
+        "ga": S.proportion(right, clusters),
         "auroc": S.auroc(scores, labels, [*paired, *paired]),
         "balanced": S.mean_estimate(((odds[:, 0] > 0) + (odds[:, 1] <= 0)) / 2, paired),
     }
 
 
-COLUMNS = ("em", "f1", "auroc", "balanced")
+COLUMNS = ("em", "f1", "ga", "auroc", "balanced")
+
+RIGHT = 0.5
+"""F1 from which an answer counts as right."""
 
 
 def heading(sources: Sequence[str]) -> str:
     """The head of the Markdown table."""
     names = [source.partition(":")[0] for source in sources]
-    columns = ("EM", "F1", "AUROC", "balanced accuracy")
+    columns = ("EM", "F1", "GA", "AUROC", "balanced accuracy")
     cells = (f"{name} {column}" for name in names for column in columns)
     return f"| way of asking | {' | '.join(cells)} |"
 

@@ -66,7 +66,8 @@ def measure_schemes(case: Case) -> dict[str, tuple[float, float]]:
     """Log-odds of accepting the gold and a wrong candidate, under every scheme that is possible.
 
     The wrong candidate is the first of FIXED_WRONG. Empty for a question that the passages do not
-    answer, or without a wrong candidate; a scheme whose prompts do not fit is left out.
+    answer, or without a wrong candidate; a scheme whose prompts do not fit, or are those of the
+    usual one, is left out.
     """
     listed = (case.rungs.get(rung) for rung in FIXED_WRONG)
     wrong = next((text for text in listed if text and is_wrong(case.example, text)), None)
@@ -76,6 +77,8 @@ def measure_schemes(case: Case) -> dict[str, tuple[float, float]]:
     for name, scheme in SCHEMES.items():
         try:
             asked = _asked(case, scheme)
+            if scheme.prompter and asked.prompter == case.prompter:
+                continue
             prompts = [
                 asked.prompt(scheme.role, frame.format(text))
                 for frame, text in ((scheme.right, case.rungs["gold"]), (scheme.wrong, wrong))

@@ -52,6 +52,15 @@ def test_it_is_the_pinned_model_and_passes_its_self_check(lens: Lens) -> None:
     assert lens.packed and lens.grow and lens.asked_logits and not lens.notes
 
 
+def test_it_is_asked_as_is_known_to_suit_it_unless_told_otherwise(lens: Lens) -> None:
+    examples = load_examples("builtin:extract")
+    usual = lab.open_case(lens, examples[0], examples.pool).prompt("generator")
+    short = lab.open_case(lens, examples[0], prompter=Prompter(lens.tokenizer)).prompt("generator")
+    assert dict(lens.prompting) == {"format": "plain", "demonstrations": 4}
+    assert "<|im_start|>" not in usual.text and usual.text.count("Question:") == 5
+    assert "<|im_start|>" in short.text and short.text.count("Question:") == 1
+
+
 def test_loading_it_again_takes_seconds(lens: Lens) -> None:
     start = time.perf_counter()
     lab.load_lens(check=False)

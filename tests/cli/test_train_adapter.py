@@ -90,6 +90,7 @@ def test_a_run_uses_the_adapter_and_its_prompts(told: Told, tmp_path: Path) -> N
     assert found["adapter"]["sha256"] == read_json(told.out / "rolelens.json")["adapter_sha256"]
     assert found["prompting"] == {
         "layout": "context_first", "format": "auto", "verdict_words": ["True", "False"],
+        "demonstrations": 0,
     }  # fmt: skip
     assert "tiny-llama + adapter" in plain(result.output)
 

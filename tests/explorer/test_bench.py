@@ -235,7 +235,7 @@ class TestInTheWidget:
         assert shown["words"] == result.words
         assert [line["name"] for line in shown["lines"]] == ["residual", "MLP"]
         assert list(live.data("bench")["site"].unique()) == ["residual", "MLP"]
-        assert live.figure("bench").layout.title.text == result.title
+        assert live.figure("bench").layout.title.text.replace("<br>", " ") == result.title
 
     def test_unknown_messages_do_nothing(self, live):
         before = live.widget.bench

@@ -175,6 +175,8 @@ def test_measures_that_say_nothing_of_a_model_are_marked_and_not_drawn(runs):
         assert shown[0].endswith("†") != says
         assert says or not any(UP in line or DOWN in line for line in shown)
         assert not lines(table, 2, metric)[0].endswith("†")
+    control = content.Training.of([runs[0], Run("verdict-only", mute, 0)])
+    assert not transfer.without_meaning(control), "its log-odds were trained, nothing else"
     (why,) = transfer.without_meaning(found)
     assert "Trained to answer: asked to judge" in why and "4% probability" in why
     drawn = transfer.transfer_data(found)["rows"]

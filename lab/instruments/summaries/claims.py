@@ -30,6 +30,11 @@ LEAST_RIGHT = 10
 cannot be seen on it."""
 
 
+SCORED_ONLY = ("verdict-only",)
+"""Trained on the log-odds of the verdict words alone: these mean something however unlikely both
+words are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A published claim, and whether it is seen here.
@@ -138,7 +143,8 @@ def without_meaning(runs: Sequence[Run], metric: str) -> str:
         if share > MOST_ALIKE:
             said = f"says \u201c{text}\u201d" if text else "gives no answer"
             return f"asked to answer, this model {said} to {share:.0%} of the questions"
-    masses = [said_at_all(run) for run in runs if metric in ON_VERDICTS]
+    judged = metric in ON_VERDICTS and not any(run.name in SCORED_ONLY for run in runs)
+    masses = [said_at_all(run) for run in runs if judged]
     if masses and min(masses) < LEAST_MASS:
         return f"asked to judge, this model says a verdict word with {min(masses):.0%} probability"
     return ""

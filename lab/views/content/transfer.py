@@ -89,11 +89,7 @@ def matrix_table(found: Training) -> Table:
     rows = []
     for name in found.names:
         records = [found.record(name, metric) for metric in TRANSFER_METRICS]
-        cells = tuple(
-            _cell(record, bool(found.without_meaning(name, metric)))
-            for metric, record in zip(TRANSFER_METRICS, records, strict=True)
-        )
-        rows.append(Row(run_label(name), cells))
+        rows.append(Row(run_label(name), _cells(found, name, records)))
         seeds = int(records[0]["seeds"])
         if seeds > 1:
             ranges = tuple(Cell("", _seeds(record)) for record in records)
@@ -130,11 +126,7 @@ def group_table(found: Training) -> Table:
         rows.append(Row(label, group=True))
         for name in found.names:
             records = [found.record(name, m, str(scope), str(group)) for m in TRANSFER_METRICS]
-            cells = tuple(
-                _cell(record, bool(found.without_meaning(name, metric)))
-                for metric, record in zip(TRANSFER_METRICS, records, strict=True)
-            )
-            rows.append(Row(run_label(name), cells))
+            rows.append(Row(run_label(name), _cells(found, name, records)))
     columns = ("", *(TRANSFER[metric][2] for metric in TRANSFER_METRICS))
     return table("What training changes, by dataset and kind of question", columns, rows, True)
 
@@ -186,6 +178,14 @@ def heads_table(found: Training, k: int = MOST_HEADS) -> Table:
             rows.append(Row("", cells, head=f"{int(record['layer'])}.{int(record['head'])}"))
     columns = ("head", f"passage, {reference}", "passage, trained", "change", "corrected p")
     return table("Heads whose attention to the passage training changed most", columns, rows)
+
+
+def _cells(found: Training, name: str, records: Sequence[Mapping[str, Any]]) -> tuple[Cell, ...]:
+    """One model's row of measures."""
+    return tuple(
+        _cell(record, bool(found.without_meaning(name, metric)))
+        for metric, record in zip(TRANSFER_METRICS, records, strict=True)
+    )
 
 
 def _cell(record: Mapping[str, Any], idle: bool = False) -> Cell:

@@ -45,6 +45,9 @@ def run_beside(
 
     folder = Path(folder)
     prompting = read_json(folder / "provenance.json").get("prompting") or {}
+    if prompting:
+        # Older studies say it in their recipe alone.
+        prompting.setdefault("demonstrations", recipe.demonstrations or 0)
     missing = [name for name in PROMPTING if name not in prompting]
     if missing:
         raise LabError(f"{folder} does not say how its prompts were written: run it anew.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,21 @@ def test_a_recipe_outweighs_what_the_adapter_was_trained_on(study: tuple[Recipe,
     told = {"demonstrations": 2}
     assert study[0].prompting(told)["demonstrations"] == 2
     assert replace(study[0], demonstrations=0).prompting(told)["demonstrations"] == 0
+
+
+def test_an_older_study_says_in_its_recipe_how_many_demonstrations_it_shows(
+    study: tuple[Recipe, Path], tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(study[1], copy)
+    about = json.loads((copy / "provenance.json").read_text())
+    del about["prompting"]["demonstrations"]
+    (copy / "provenance.json").write_text(json.dumps(about))
+    shutil.rmtree(copy / "beside")
+    run_beside(replace(study[0], n=1, reading=0), copy, ["base"])
+    _, found = read_study(copy / "beside" / "base")
+    assert found["prompting"]["demonstrations"] == 0
+    assert found["prompting"]["layout"] == "context_first"
 
 
 def test_only_so_many_examples_are_measured_as_the_recipe_says(study: tuple[Recipe, Path]) -> None:

@@ -78,12 +78,12 @@ def prompt(one: xr.Dataset, role: str) -> Prompt:
 
 
 def recipe(provenance: Mapping[str, Any]) -> Recipe:
-    """The recipe that a study was run with.
+    """The recipe that a study was run with, its prompts as they were: defaults may have changed.
 
     Raises:
         LabError: the provenance holds none, or one that this version does not understand.
     """
-    stored = provenance.get("recipe") or {}
+    stored = {**(provenance.get("recipe") or {}), **(provenance.get("prompting") or {})}
     known = {f.name for f in fields(Recipe)}
     values = {name: value for name, value in stored.items() if name in known}
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}

@@ -3,8 +3,10 @@
     python benchmarks/adapter_results.py OUT [OUT ...] [--cards lab/adapters]
 
 Each OUT is a folder of `lab transfer`. Prints a table for every dataset, the claims, the share of
-unchanged answers, attention, and how much of the judge is left when it is asked in other ways. With
---cards the results of every adapter are stored beside it and its card is written anew.
+unchanged answers, attention, and how much of the judge is left when it is asked in other ways. Of
+several training seeds it prints means, and below them the range of the single trainings. With
+--cards the results of every adapter are stored beside it and its card is written anew: those of
+that one training alone.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 
 import pandas as pd
 
+from lab.engine.adapters import ABOUT
 from lab.instruments.schemes import SCHEMES
 from lab.instruments.summaries.runs import BASE, Run, common
 from lab.instruments.summaries.schemes import out_of_scheme
@@ -49,13 +52,32 @@ def main() -> None:
         table = matrix(runs)
         for name in datasets(table):
             print(matrix_lines(table, runs, name))
-            results += card_tables(table, name)
         print(claim_lines(table, runs))
         print(unchanged_lines(runs))
         print(inside_lines(runs))
         print(scheme_lines(runs))
+        if args.cards:
+            one = matrix(shipped(runs, args.cards))
+            results += [part for name in datasets(one) for part in card_tables(one, name)]
     if args.cards:
         write_cards(args.cards, results)
+
+
+def shipped(runs: Sequence[Run], adapters: Path) -> list[Run]:
+    """The runs without other training seeds of the adapters in a folder."""
+    seeds = {path.parent.name: about(path)["recipe"]["seed"] for path in abouts(adapters)}
+    return [run for run in runs if run.seed == seeds.get(run.name, run.seed)]
+
+
+def abouts(adapters: Path) -> list[Path]:
+    """The file that says how it was made, of each adapter in a folder."""
+    return sorted(adapters.glob(f"*/{ABOUT}"))
+
+
+def about(path: Path) -> dict[str, Any]:
+    """What such a file says."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def datasets(table: pd.DataFrame) -> list[str]:
@@ -86,7 +108,8 @@ def matrix_lines(table: pd.DataFrame, runs: Sequence[Run], name: str) -> str:
 def marked(row: pd.Series[Any], runs: Sequence[Run], name: str, metric: str) -> str:
     """A cell, with a dagger in place of the arrow where the measure says nothing of the model."""
     idle = without_meaning([run for run in runs if run.name == name], metric)
-    return f"{value_text(row).rstrip(' ▲▼')} †" if idle else value_text(row)
+    text = f"{value_text(row).rstrip(' ▲▼')} †" if idle else value_text(row)
+    return text + seeds_text(row)
 
 
 def value_text(row: pd.Series[Any]) -> str:
@@ -96,6 +119,13 @@ def value_text(row: pd.Series[Any]) -> str:
     if math.isnan(low) or low <= 0 <= high:
         return text
     return f"{text} {'▲' if low > 0 else '▼'}"
+
+
+def seeds_text(row: pd.Series[Any]) -> str:
+    """The range of several trainings on a line of its own; empty for one."""
+    if row["seeds"] < 2 or math.isnan(row["seed_low"]):
+        return ""
+    return f"<br>{row['seed_low']:.2f} to {row['seed_high']:.2f}"
 
 
 def interval(low: float, high: float) -> str:
@@ -209,7 +239,7 @@ def card_tables(table: pd.DataFrame, name: str) -> list[dict[str, Any]]:
 
 def write_cards(adapters: Path, results: Sequence[Mapping[str, Any]]) -> None:
     """Store each adapter's results beside it, and write its card."""
-    for folder in sorted(path.parent for path in adapters.glob("*/rolelens.json")):
+    for folder in (path.parent for path in abouts(adapters)):
         mine = [
             {key: value for key, value in table.items() if key != "run"}
             for table in results

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from lab.instruments.statistics.estimate import Estimate
 from lab.instruments.statistics.resampling import (
     CONFIDENCE,
+    RESAMPLES,
     Floats,
     cluster_codes,
     cluster_sums,
@@ -24,8 +25,6 @@ from lab.instruments.statistics.resampling import (
     too_few,
 )
 from lab.instruments.statistics.verdicts import _auroc_draws, calibration_bin
-
-PAIRED_RESAMPLES = 4_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +90,7 @@ def auroc_draws(high: ArrayLike, low: ArrayLike, clusters: ArrayLike, seed: int 
     wins = (right[:, None] > wrong).mean() + 0.5 * (right[:, None] == wrong).mean()
     if codes.max() == 0:
         return Draws(float(wins), np.array([]), codes)
-    drawn = _auroc_draws(score, label, np.concatenate([codes, codes]), PAIRED_RESAMPLES, seed)
+    drawn = _auroc_draws(score, label, np.concatenate([codes, codes]), RESAMPLES, seed)
     return Draws(float(wins), drawn, codes)
 
 
@@ -106,7 +105,7 @@ def _sum_draws(columns: Floats, clusters: ArrayLike, statistic: object, seed: in
     value = float(statistic(total[:-1], total[-1]))
     if codes.max() == 0:
         return Draws(value, np.array([]), codes)
-    sums = resampled_sums(cluster_sums(counted, codes), PAIRED_RESAMPLES, seed)
+    sums = resampled_sums(cluster_sums(counted, codes), RESAMPLES, seed)
     with np.errstate(all="ignore"):
         return Draws(value, np.asarray(statistic(sums[:, :-1], sums[:, -1])), codes)
 

@@ -291,8 +291,10 @@ FINDINGS: tuple[Callable[[Facts], str], ...] = (
     _shared_heads,
 )
 CAUTIONS: tuple[Callable[[Facts], str], ...] = (_unlikely_words, _few_examples)
+LOOKING = "Attention shows where the model looks, not what it uses; patching shows what it uses."
+"""Said where attention was measured."""
+
 ALWAYS = (
-    "Attention shows where the model looks, not what it uses; patching shows what it uses.",
     "Agreement on its own answers depends on how many of them are right; the re-test with one "
     "right and one wrong answer does not.",
     "Intervals cover 95% and resample examples, or passages where several examples share one.",
@@ -305,4 +307,5 @@ def meaning(facts: Facts, least: int = 3, most: int = 5) -> tuple[str, ...]:
     cautions = [text for rule in CAUTIONS if (text := rule(facts))]
     findings = [text for rule in FINDINGS if (text := rule(facts))][: most - len(cautions)]
     said = findings + cautions
-    return tuple(said + list(ALWAYS[: max(0, least - len(said))]))
+    known = [LOOKING, *ALWAYS] if facts.ratio.n else list(ALWAYS)
+    return tuple(said + known[: max(0, least - len(said))])

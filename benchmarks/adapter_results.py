@@ -39,6 +39,9 @@ from lab.views.wording import INSIDE, TRANSFER
 
 LEVEL = 0.05
 
+SHORT = ("ga", "auroc")
+"""Measures that are also shown for all datasets in one table."""
+
 
 def main() -> None:
     """Print all tables, and write the cards where asked to."""
@@ -47,9 +50,14 @@ def main() -> None:
     parser.add_argument("--cards", type=Path, help="folder of adapters whose cards are written")
     args = parser.parse_args()
     results: list[dict[str, Any]] = []
+    short: dict[str, list[list[str]]] = {metric: [] for metric in SHORT}
+    names: list[str] = []
     for folder in args.folders:
         runs = common(read_runs(folder))
         table = matrix(runs)
+        names = list(dict.fromkeys([*names, *table["run"]]))
+        for metric, lines in short.items():
+            lines += [short_line(table, runs, name, metric) for name in datasets(table)]
         for name in datasets(table):
             print(matrix_lines(table, runs, name))
         print(claim_lines(table, runs))
@@ -59,6 +67,8 @@ def main() -> None:
         if args.cards:
             one = matrix(shipped(runs, args.cards))
             results += [part for name in datasets(one) for part in card_tables(one, name)]
+    for metric, lines in short.items():
+        print(f"\n**{TRANSFER[metric][0]}**\n\n" + markdown(["", *names], lines))
     if args.cards:
         write_cards(args.cards, results)
 
@@ -90,6 +100,15 @@ def rows_of(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """The rows of a matrix on one dataset."""
     scope = "all" if name == "all" else "dataset"
     return table[(table["scope"] == scope) & (table["name"] == name)]
+
+
+def short_line(table: pd.DataFrame, runs: Sequence[Run], name: str, metric: str) -> list[str]:
+    """One measure of all versions on one dataset."""
+    found = rows_of(table, name)
+    rows = found[found["metric"] == metric].set_index("run")
+    title = name if name != "all" else str(runs[0].dataset["dataset"].values[0])
+    label = f"{title}, n = {int(rows['n'].iloc[0])}"
+    return [label, *(marked(row, runs, str(run), metric) for run, row in rows.iterrows())]
 
 
 def matrix_lines(table: pd.DataFrame, runs: Sequence[Run], name: str) -> str:

@@ -132,10 +132,13 @@ def marked(row: pd.Series[Any], runs: Sequence[Run], name: str, metric: str) -> 
 
 
 def value_text(row: pd.Series[Any]) -> str:
-    """A value with its interval, and an arrow where its paired difference from base is sure."""
+    """A value with its interval, and an arrow where its paired difference from base is sure.
+
+    It is sure where its interval excludes zero and all single trainings lie on the same side.
+    """
     text = f"{row['value']:.2f} {interval(row['low'], row['high'])}".strip()
     low, high = row["difference_low"], row["difference_high"]
-    if math.isnan(low) or low <= 0 <= high:
+    if math.isnan(low) or low <= 0 <= high or not row["seeds_agree"]:
         return text
     return f"{text} {'▲' if low > 0 else '▼'}"
 

@@ -280,7 +280,8 @@ HELP: dict[str, tuple[str, ...]] = {
         "Both models answer and judge the same questions, so that differences are taken within "
         "each question. Their intervals are often narrower than the two values' own suggest. They "
         "say how far other questions could change the result, not how far another training could: "
-        "that is the range over training seeds.",
+        "that is the range over training seeds. Where single trainings lie on both sides of the "
+        "reference, no ▲ or ▼ is set.",
         "Answers right, own answers accepted and over-acceptance (accepted minus right) are over "
         "the model's own answers, which training changes. All other measures are over one right "
         "and one wrong candidate for each question that has an answer; the wrong one depends on no "

@@ -30,6 +30,10 @@ LEAST_RIGHT = 10
 cannot be seen on it."""
 
 
+DISAGREE = "it goes up in some of the trainings and down in others"
+"""Why a difference between means over training seeds is not taken for one of training."""
+
+
 SCORED_ONLY = ("verdict-only",)
 """Trained on the log-odds of the verdict words alone: these mean something however unlikely both
 words are."""
@@ -97,7 +101,8 @@ def claims(
     A claim is left out where its run is not there, and all are where the first run, from which
     differences are taken, is not the untrained model. With the ``runs`` that the matrix was made
     from, a claim on how a model judges its own answers is withheld where it has but one answer,
-    and a claim on its verdicts where it hardly gives any.
+    and a claim on its verdicts where it hardly gives any. Nor is a difference said to be seen that
+    single trainings of several contradict.
     """
     if table.empty or table["run"].iloc[0] != BASE:
         return []
@@ -117,6 +122,8 @@ def claims(
         caveat = _caveat(gap, metric, [one for one in runs if one.name == run]) or _floor(
             gap, metric, sign, float(row["value"])
         )
+        if not caveat and gap.excludes(0) and not row["seeds_agree"]:
+            caveat = DISAGREE
         seen = "cannot be said" if caveat else _seen(gap, sign)
         found.append(Claim(text, seen, gap, measure, caveat))
     return found

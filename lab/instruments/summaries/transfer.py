@@ -51,7 +51,10 @@ log-odds as the probability that the candidate is right."""
 SHARES = ("ga", "acceptance", "tpr", "tnr")
 
 COLUMNS = ["run", "scope", "name", "metric"]
-EXTRA = ["difference", "difference_low", "difference_high", "p", "seeds", "seed_low", "seed_high"]
+EXTRA = [
+    "difference", "difference_low", "difference_high", "p", "seeds", "seed_low", "seed_high",
+    "seeds_agree",
+]  # fmt: skip
 
 
 def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
@@ -60,7 +63,8 @@ def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
     Columns: run, scope, name, metric (TRANSFER_METRICS), value, low, high, n (examples), method,
     difference (from the first run), difference_low, difference_high (paired bootstrap over
     clusters, averaged over seeds), p (sign-flip test of the paired difference; NaN for ``auroc``
-    and ``ece``, which are no means), seeds, seed_low, seed_high (range over training seeds).
+    and ``ece``, which are no means), seeds, seed_low, seed_high (range over training seeds),
+    seeds_agree (whether all single trainings differ from the base in the same direction).
     """
     runs = common(runs)
     names = list(dict.fromkeys(run.name for run in runs))
@@ -79,7 +83,8 @@ def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
             mean = average(found[name])
             gap = (mean - reference).estimate()
             differs = name != names[0]
-            values = [d.value for d in found[name]]
+            values = np.array([d.value for d in found[name]])
+            sides = np.sign(values - reference.value)
             shown = mean.estimate()
             if metric in SHARES and shown.value in (0, 1):
                 # No resample can change such a share: Wilson's interval, as everywhere else.
@@ -94,8 +99,9 @@ def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
                     if differs
                     else math.nan,
                     "seeds": len(values),
-                    "seed_low": min(values),
-                    "seed_high": max(values),
+                    "seed_low": values.min(),
+                    "seed_high": values.max(),
+                    "seeds_agree": len(values) == 1 or abs(sides.sum()) == len(values),
                 }
             )
     return T.table(rows, COLUMNS, EXTRA)

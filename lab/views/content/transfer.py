@@ -190,7 +190,8 @@ def _cells(found: Training, name: str, records: Sequence[Mapping[str, Any]]) -> 
 
 def _cell(record: Mapping[str, Any], idle: bool = False) -> Cell:
     """``idle``: the measure says nothing of this model, which a dagger marks."""
-    shown = _compared(_estimate(record), gap_of(record), decimal, decimal, pointed=not idle)
+    pointed = not idle and bool(record["seeds_agree"])
+    shown = _compared(_estimate(record), gap_of(record), decimal, decimal, pointed=pointed)
     return replace(shown, text=f"{shown.text}\u00a0†") if idle and shown.more else shown
 
 

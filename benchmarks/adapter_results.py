@@ -75,19 +75,9 @@ def main() -> None:
 
 def shipped(runs: Sequence[Run], adapters: Path) -> list[Run]:
     """The runs without other training seeds of the adapters in a folder."""
-    seeds = {path.parent.name: about(path)["recipe"]["seed"] for path in abouts(adapters)}
-    return [run for run in runs if run.seed == seeds.get(run.name, run.seed)]
-
-
-def abouts(adapters: Path) -> list[Path]:
-    """The file that says how it was made, of each adapter in a folder."""
-    return sorted(adapters.glob(f"*/{ABOUT}"))
-
-
-def about(path: Path) -> dict[str, Any]:
-    """What such a file says."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    there = {path.parent.name for path in adapters.glob(f"*/{ABOUT}")}
+    named = {run.name for run in runs if run.adapter in there}
+    return [run for run in runs if run.adapter in there or run.name not in named]
 
 
 def datasets(table: pd.DataFrame) -> list[str]:
@@ -261,7 +251,7 @@ def card_tables(table: pd.DataFrame, name: str) -> list[dict[str, Any]]:
 
 def write_cards(adapters: Path, results: Sequence[Mapping[str, Any]]) -> None:
     """Store each adapter's results beside it, and write its card."""
-    for folder in (path.parent for path in abouts(adapters)):
+    for folder in sorted(path.parent for path in adapters.glob(f"*/{ABOUT}")):
         mine = [
             {key: value for key, value in table.items() if key != "run"}
             for table in results

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from lab.engine.adapters import SHIPPED
 from lab.errors import LabError
 from lab.instruments.summaries.runs import BASE as BASE
-from lab.instruments.summaries.runs import Run, trained_name
+from lab.instruments.summaries.runs import Run, trained_role
 from lab.studies.recipe import PROMPTING, Recipe
 from lab.studies.store import any_done, is_study, read_json, read_study
+from lab.training.lessons import without_folders
+from lab.training.recipe import TrainingRecipe
 
 if TYPE_CHECKING:
     from lab.studies.study import Progress
@@ -74,8 +77,9 @@ def run_name(adapter: str) -> str:
 def read_runs(folder: str | Path) -> list[Run]:
     """A study and the runs beside it, the base first; empty where there are none.
 
-    Runs are named by what was trained, so that training seeds of one role share a name. A run
-    beside of which no example is finished is left out, and the log says so.
+    Runs are named by what was trained, so that training seeds of one role share a name; adapters
+    of one role that were trained in different ways are told apart by their own names. A run beside
+    of which no example is finished is left out, and the log says so.
 
     Raises:
         LabError: a run is damaged.
@@ -87,9 +91,20 @@ def read_runs(folder: str | Path) -> list[Run]:
     begun = [place for place in places if not _empty(place)]
     if not begun:
         return []
-    runs = [_run(*read_study(place)) for place in (folder, *begun)]
+    read = [read_study(place) for place in (folder, *begun)]
+    adapters = [provenance.get("adapter") or {} for _, provenance in read]
+    roles = [trained_role(adapter) for adapter in adapters]
+    names = _names(adapters, roles)
     order = {BASE: 0, "generator": 1, "evaluator": 2, "verdict-only": 3, "both": 4}
-    return sorted(runs, key=lambda run: (order.get(run.name, 5), run.name, run.seed or 0))
+    runs = [
+        (
+            order.get(role, 5),
+            Run(name, dataset, _trained(adapter).get("seed"), str(adapter.get("name") or "")),
+        )
+        for (dataset, _), adapter, role, name in zip(read, adapters, roles, names, strict=True)
+    ]
+    ordered = sorted(runs, key=lambda one: (one[0], one[1].name, one[1].seed or 0))
+    return [run for _, run in ordered]
 
 
 def _empty(place: Path) -> bool:
@@ -99,7 +114,30 @@ def _empty(place: Path) -> bool:
     return True
 
 
-def _run(dataset: Any, provenance: dict[str, Any]) -> Run:
-    adapter = provenance.get("adapter")
-    trained = (adapter or {}).get("recipe") or {}
-    return Run(trained_name(adapter), dataset, trained.get("seed"))
+def _trained(adapter: Mapping[str, Any]) -> Mapping[str, Any]:
+    return adapter.get("recipe") or {}
+
+
+def _names(adapters: Sequence[Mapping[str, Any]], roles: Sequence[str]) -> list[str]:
+    """What the runs of some adapters are called: by role, as far as that says which is which."""
+    kinds = [f"{role} {_kind(adapter)}" for role, adapter in zip(roles, adapters, strict=True)]
+    names = []
+    for role, kind, adapter in zip(roles, kinds, adapters, strict=True):
+        alike = [one for one, other in zip(adapters, kinds, strict=True) if other == kind]
+        seeds = [_trained(one).get("seed") for one in alike]
+        own = str(adapter.get("name") or role)
+        if len(set(seeds)) < len(seeds):
+            names.append(own)  # twice the same seed is no other training seed
+        elif roles.count(role) == len(alike):
+            names.append(role)
+        else:
+            names.append(str(min(str(one.get("name") or role) for one in alike)))
+    return names
+
+
+def _kind(adapter: Mapping[str, Any]) -> str:
+    """How an adapter was trained, whatever its seed, and wherever its data lay."""
+    usual = TrainingRecipe("both", ("builtin",)).as_dict()
+    trained = {**usual, **_trained(adapter), "seed": None}
+    trained["data"] = [without_folders(str(spec)) for spec in trained["data"]]
+    return json.dumps(trained, sort_keys=True)

@@ -19,7 +19,7 @@ from lab.instruments.summaries.transfer import (
     head_changes,
     inside,
     matrix,
-    trained_name,
+    run_of,
     unchanged,
 )
 
@@ -300,10 +300,13 @@ def test_no_claim_is_decided_without_the_untrained_model():
     assert claimed(BASE, "evaluator", BASE, first="generator") == {}
 
 
-def test_a_run_is_named_by_what_was_trained():
-    assert trained_name(None) == "base"
-    assert trained_name({"name": "mine", "recipe": {"role": "evaluator"}}) == "evaluator"
-    assert trained_name({"name": "mine"}) == "mine"
+def test_the_run_of_an_adapter_is_found_by_its_own_name_or_by_what_was_trained():
+    runs = [Run("base", study()), Run("evaluator", study(), 0, "evaluator"),
+            Run("mine", study(), 0, "mine")]  # fmt: skip
+    assert run_of(runs, None) == "base"
+    assert run_of(runs, {"name": "mine", "recipe": {"role": "evaluator"}}) == "mine"
+    assert run_of(runs, {"name": "other", "recipe": {"role": "evaluator"}}) == "evaluator"
+    assert run_of(runs, {"name": "other"}) == "other"
 
 
 # --- inside -------------------------------------------------------------------------------------

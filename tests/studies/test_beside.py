@@ -124,6 +124,37 @@ def test_the_runs_beside_a_study_answer_the_same_questions_in_the_same_prompts(
     assert base["adapter"] is None
 
 
+def renamed(study: Path, place: Path, **recipes: dict[str, object]) -> Path:
+    """A copy of a study whose adapters were trained otherwise, by the name of their run."""
+    shutil.copytree(study, place)
+    for name, changes in recipes.items():
+        path = next(p for p in place.rglob("provenance.json") if _adapter(p) == name)
+        about = json.loads(path.read_text())
+        about["adapter"]["recipe"] |= changes
+        path.write_text(json.dumps(about))
+    return place
+
+
+def _adapter(path: Path) -> str:
+    return str((json.loads(path.read_text()).get("adapter") or {}).get("name", "")).replace(
+        "-", "_"
+    )
+
+
+def test_only_trainings_alike_but_for_the_seed_are_taken_for_training_seeds(
+    study: tuple[Recipe, Path], tmp_path: Path
+) -> None:
+    def names(**recipes: dict[str, object]) -> list[str]:
+        place = tmp_path / str(len(list(tmp_path.iterdir())))
+        return [run.name for run in read_runs(renamed(study[1], place, **recipes))]
+
+    assert names(judge_1={"rank": 4}) == ["base", "judge-0", "judge-1"]
+    assert names(judge_1={"data": ["world:train/0/9"]}) == ["base", "judge-0", "judge-1"]
+    assert names(judge_1={"seed": 0}) == ["base", "judge-0", "judge-1"], "no other seed"
+    moved = {"judge_0": {"data": ["squad2:here/a.json"]}, "judge_1": {"data": ["squad2:a.json"]}}
+    assert names(**moved) == ["base", "evaluator", "evaluator"], "the same data elsewhere"
+
+
 def test_the_matrix_of_the_runs_averages_the_seeds(study: tuple[Recipe, Path]) -> None:
     table = matrix(read_runs(study[1]))
     row = table[(table["run"] == "evaluator") & (table["metric"] == "tpr")].iloc[0]

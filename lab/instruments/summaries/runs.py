@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xarray as xr
@@ -22,18 +22,26 @@ class Run:
         name: what was trained (``base``, ``generator``, ...); runs of the same name are seeds.
         dataset: its arrays.
         seed: of its training; None for the base.
+        adapter: the adapter's own name; empty for the base.
     """
 
     name: str
     dataset: xr.Dataset
     seed: int | None = None
+    adapter: str = ""
 
 
-def trained_name(adapter: Mapping[str, Any] | None) -> str:
-    """What a run is called, from what its provenance says of its adapter: what was trained."""
+def trained_role(adapter: Mapping[str, Any] | None) -> str:
+    """What was trained, from what a run's provenance says of its adapter; else its name."""
     if not adapter:
         return BASE
     return str((adapter.get("recipe") or {}).get("role") or adapter.get("name"))
+
+
+def run_of(runs: Sequence[Run], adapter: Mapping[str, Any] | None) -> str:
+    """What the run of an adapter is called among some runs."""
+    own = str((adapter or {}).get("name") or "")
+    return next((run.name for run in runs if own and run.adapter == own), trained_role(adapter))
 
 
 def common(runs: Sequence[Run]) -> list[Run]:
@@ -51,4 +59,4 @@ def common(runs: Sequence[Run]) -> list[Run]:
     ids = [i for i in first if i in kept]
     if not ids:
         raise LabError("The runs have no example in common, so they cannot be compared.")
-    return [Run(run.name, run.dataset.sel(example=ids), run.seed) for run in runs]
+    return [replace(run, dataset=run.dataset.sel(example=ids)) for run in runs]

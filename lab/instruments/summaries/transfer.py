@@ -35,7 +35,7 @@ from lab.instruments.summaries.claims import without_meaning as without_meaning
 from lab.instruments.summaries.runs import BASE as BASE
 from lab.instruments.summaries.runs import Run as Run
 from lab.instruments.summaries.runs import common
-from lab.instruments.summaries.runs import trained_name as trained_name
+from lab.instruments.summaries.runs import run_of as run_of
 from lab.instruments.summaries.tables import Floats
 
 TRANSFER_METRICS = (

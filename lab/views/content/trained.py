@@ -105,8 +105,10 @@ def untrained(
     A difference is given where the matrix holds exactly the two values that the table shows, so
     that it is paired over the same candidates.
     """
-    name = transfer.trained_name(provenance.get("adapter"))
-    if found is None or name == BASE or found.names[0] != BASE:
+    if found is None or found.names[0] != BASE:
+        return None
+    name = transfer.run_of(found.runs, provenance.get("adapter"))
+    if name == BASE:
         return None
     base = found.runs[0].dataset.drop_vars(["dataset", "family"], errors="ignore")
     other = {"own": B.agreement(base, tables.rule), "fair": B.balanced(base, tables.rule)}

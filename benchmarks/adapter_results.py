@@ -22,6 +22,7 @@ import pandas as pd
 
 from lab.engine.adapters import ABOUT
 from lab.instruments.schemes import SCHEMES
+from lab.instruments.statistics import Estimate
 from lab.instruments.summaries.runs import BASE, Run, common
 from lab.instruments.summaries.schemes import out_of_scheme
 from lab.instruments.summaries.transfer import (
@@ -30,11 +31,13 @@ from lab.instruments.summaries.transfer import (
     head_changes,
     inside,
     matrix,
+    not_comparable,
     unchanged,
     without_meaning,
 )
 from lab.studies.beside import read_runs
 from lab.training.card import RESULTS, write_card
+from lab.views.format import Format, decimal, interval, percent, ratio, signed
 from lab.views.wording import INSIDE, TRANSFER
 
 LEVEL = 0.05
@@ -65,8 +68,9 @@ def main() -> None:
         print(inside_lines(runs))
         print(scheme_lines(runs))
         if args.cards:
-            one = matrix(shipped(runs, args.cards))
-            results += [part for name in datasets(one) for part in card_tables(one, name)]
+            own = shipped(runs, args.cards)
+            one = matrix(own)
+            results += [part for name in datasets(one) for part in card_tables(one, own, name)]
     for metric, lines in short.items():
         print(f"\n**{TRANSFER[metric][0]}**\n\n" + markdown(["", *names], lines))
     if args.cards:
@@ -115,34 +119,30 @@ def matrix_lines(table: pd.DataFrame, runs: Sequence[Run], name: str) -> str:
 
 
 def marked(row: pd.Series[Any], runs: Sequence[Run], name: str, metric: str) -> str:
-    """A cell, with a dagger in place of the arrow where the measure says nothing of the model."""
-    idle = without_meaning([run for run in runs if run.name == name], metric)
-    text = f"{value_text(row).rstrip(' ▲▼')} †" if idle else value_text(row)
-    return text + seeds_text(row)
+    """A value with its interval, and whether its paired difference from base is a change.
 
-
-def value_text(row: pd.Series[Any]) -> str:
-    """A value with its interval, and an arrow where its paired difference from base is sure.
-
-    It is sure where its interval excludes zero and all single trainings lie on the same side.
+    An arrow says that it is (`lab.instruments.summaries.differences`), a dagger that the measure
+    says nothing of this model. The range of several trainings is on a line of its own.
     """
-    text = f"{row['value']:.2f} {interval(row['low'], row['high'])}".strip()
-    low, high = row["difference_low"], row["difference_high"]
-    if math.isnan(low) or low <= 0 <= high or not row["seeds_agree"]:
-        return text
-    return f"{text} {'▲' if low > 0 else '▼'}"
-
-
-def seeds_text(row: pd.Series[Any]) -> str:
-    """The range of several trainings on a line of its own; empty for one."""
+    text = f"{decimal(row['value'])} {ends(row, decimal)}".strip()
+    if without_meaning([run for run in runs if run.name == name], metric):
+        text += " †"
+    elif row["clear"] and not not_comparable(runs, name, metric):
+        text += pointer(row)
     if row["seeds"] < 2 or math.isnan(row["seed_low"]):
-        return ""
-    return f"<br>{row['seed_low']:.2f} to {row['seed_high']:.2f}"
+        return text
+    return f"{text}<br>{decimal(row['seed_low'])} to {decimal(row['seed_high'])}"
 
 
-def interval(low: float, high: float) -> str:
+def pointer(row: pd.Series[Any], zero: float = 0.0) -> str:
+    """An arrow up or down, for a difference that is a change."""
+    return " ▲" if row["difference"] > zero else " ▼"
+
+
+def ends(row: Any, form: Format, prefix: str = "") -> str:
     """An interval in brackets; empty where there is none."""
-    return "" if math.isnan(low) else f"[{low:.2f}, {high:.2f}]"
+    value, low, high = (row[f"{prefix}{end}"] for end in ("low", "low", "high"))
+    return interval(Estimate(value, low, high), form)
 
 
 def claim_lines(table: pd.DataFrame, runs: Sequence[Run]) -> str:
@@ -151,8 +151,8 @@ def claim_lines(table: pd.DataFrame, runs: Sequence[Run]) -> str:
         [
             claim.text,
             f"{claim.seen}{f' ({claim.caveat})' if claim.caveat else ''}",
-            f"{claim.difference.value:+.2f} "
-            f"{interval(claim.difference.low, claim.difference.high)}, n = {claim.difference.n}",
+            f"{signed(claim.difference.value)} {interval(claim.difference, decimal)}, "
+            f"n = {claim.difference.n}",
         ]
         for claim in claims(table, runs)
     ]
@@ -162,7 +162,7 @@ def claim_lines(table: pd.DataFrame, runs: Sequence[Run]) -> str:
 def unchanged_lines(runs: Sequence[Run]) -> str:
     """How many answers are word for word the base's."""
     rows = [
-        [row["run"], f"{row['value']:.2f} {interval(row['low'], row['high'])}", str(row["n"])]
+        [row["run"], f"{decimal(row['value'])} {ends(row, decimal)}", str(row["n"])]
         for row in unchanged(runs).to_dict("records")
     ]
     return "\n" + markdown(["unchanged answers", "share", "n"], rows)
@@ -177,16 +177,12 @@ def inside_lines(runs: Sequence[Run]) -> str:
     at = found.set_index(["run", "measure"])
     lines = []
     for measure, label in INSIDE.items():
-        form = "{:.2f}" if measure == "ratio" else "{:.3f}"
+        form, zero = (ratio, 1.0) if measure == "ratio" else (percent, 0.0)
         cells = []
         for run in names:
             row = at.loc[run, measure]
-            text = f"{form.format(row['value'])} [{form.format(row['low'])}, "
-            text += f"{form.format(row['high'])}]"
-            zero = 1.0 if measure == "ratio" else 0.0
-            low, high = row["difference_low"], row["difference_high"]
-            sure = not math.isnan(low) and not low <= zero <= high
-            cells.append(f"{text} {'▲' if low > zero else '▼'}" if sure else text)
+            text = f"{form(row['value'])} {ends(row, form)}".strip()
+            cells.append(text + pointer(row, zero) if row["clear"] else text)
         lines.append([label, *cells])
     heads = head_changes(runs)
     if not heads.empty:
@@ -218,34 +214,42 @@ def scheme_lines(runs: Sequence[Run]) -> str:
                 cells.append("")
                 continue
             row = at.loc[run, scheme]
-            text = f"{row['value']:.2f} {interval(row['low'], row['high'])}".strip()
-            low, high = row["drop_low"], row["drop_high"]
-            sure = not math.isnan(low) and not low <= 0 <= high
-            cells.append(f"{text} {'▼' if low > 0 else '▲'}" if sure else text)
+            text = f"{decimal(row['value'])} {ends(row, decimal)}".strip()
+            if without_meaning([one for one in runs if one.name == run], "auroc"):
+                text += " †"
+            elif row["clear"]:
+                text += pointer(row)
+            cells.append(text)
         n = int(at.xs(scheme, level="scheme")["n"].max())
         lines.append([f"{SCHEMES[scheme].words}, n = {n}", *cells])
     return "\n" + markdown(["AUROC, asked with", *names], lines)
 
 
-def card_tables(table: pd.DataFrame, name: str) -> list[dict[str, Any]]:
+def card_tables(table: pd.DataFrame, runs: Sequence[Run], name: str) -> list[dict[str, Any]]:
     """For each version one table of results on a dataset, marked with the version's name."""
     found = rows_of(table, name)
     title = "built-in questions" if name in ("all", "builtin") else name
     tables = []
     for run in dict.fromkeys(found["run"]):
-        rows = []
+        rows, why = [], []
         for metric in TRANSFER_METRICS:
             here = found[(found["run"] == run) & (found["metric"] == metric)].iloc[0]
             base = found[(found["run"] == BASE) & (found["metric"] == metric)].iloc[0]
-            change = f"{here['difference']:+.2f} " + interval(
-                here["difference_low"], here["difference_high"]
-            )
-            plain = f"{here['value']:.2f} {interval(here['low'], here['high'])}".strip()
+            idle = not_comparable(runs, str(run), metric)
+            why += [idle] if idle and idle not in why else []
+            change = f"{signed(here['difference'])} {ends(here, decimal, 'difference_')}".strip()
             rows.append(
-                [TRANSFER[metric][2], plain, f"{base['value']:.2f}", change, str(int(here["n"]))]
+                [
+                    TRANSFER[metric][2],
+                    f"{decimal(here['value'])} {ends(here, decimal)}".strip(),
+                    decimal(base["value"]),
+                    f"{change} †" if idle else change,
+                    str(int(here["n"])),
+                ]
             )
-        columns = ["measure", "value [95 %]", "untrained", "difference [95 %]", "n"]
-        tables.append({"run": run, "title": title, "columns": columns, "rows": rows})
+        columns = ("measure", "value [95 %]", "untrained", "difference [95 %]", "n")
+        note = f" (†: says nothing, since {'; '.join(why)})" if why else ""
+        tables.append({"run": run, "title": title + note, "columns": columns, "rows": rows})
     return tables
 
 

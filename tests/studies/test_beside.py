@@ -198,7 +198,7 @@ def test_the_drop_out_of_scheme_is_paired(study: tuple[Recipe, Path], tmp_path: 
     table = out_of_scheme([Run("both", dataset.assign(scheme_log_odds=odds))])
     plain = table[(table["scheme"] == "plain") & (table["metric"] == "balanced_accuracy")].iloc[0]
     assert plain["value"] == pytest.approx(0.5)
-    assert plain["drop"] == pytest.approx(0.5)
+    assert plain["difference"] == pytest.approx(-0.5)
     auroc = table[(table["scheme"] == "plain") & (table["metric"] == "auroc")].iloc[0]
     # Of the nine pairs of a right (-1, 1, 1) and a wrong (-2, 2, 2) candidate three are in order.
     assert auroc["value"] == pytest.approx(3 / 9)

@@ -28,10 +28,18 @@ CURVE = [
 ]
 
 
-def trained(accepts: float = 0.0, wrong: float = 0.0, reads: float = 1.0, seed: int = 0):
+def trained(
+    accepts: float = 0.0,
+    wrong: float = 0.0,
+    reads: float = 1.0,
+    seed: int = 0,
+    own_passages: bool = True,
+):
     """The study after a training that moves all log-odds, those of wrong candidates, or reading."""
     dataset, _ = synthetic_study(n=24, layers=3, heads=2)
     dataset = dataset.copy(deep=True)
+    if own_passages:
+        dataset["cluster"] = dataset["cluster"].copy(data=dataset["example"].values)
     noise = np.random.default_rng(seed).normal(0, 0.05, dataset["log_odds"].shape)
     dataset["log_odds"] = dataset["log_odds"] + accepts + noise
     dataset["log_odds"].loc[{"rung": ["same_type", "same_passage", "other_passage"]}] += wrong
@@ -144,8 +152,45 @@ def test_no_mark_rests_on_a_handful_of_questions(found):
         assert not any("▲" in line or "▼" in line for cell in cells for line in cell.more)
 
 
-def test_few_passages_are_owned_up_to(html):
-    assert "share 8 passages: with so few, intervals are too narrow" in words_of(section_of(html))
+def test_few_passages_are_owned_up_to_and_show_no_change():
+    base, other = trained(own_passages=False), trained(accepts=5, own_passages=False)
+    found = content.Training.of([Run("base", base), Run("generator", other, 0)])
+    assert "share 8 passages: with so few, intervals are too narrow" in content.lead(found)
+    cells = [line for m in TRANSFER_METRICS for line in lines(transfer.matrix_table(found), 1, m)]
+    assert not any(mark in line for line in cells for mark in (UP, DOWN))
+    said = transfer.claims_table(found).rows[0].cells[0]
+    assert said.text == "cannot be said"
+    assert said.small == "questions on 8 passages are too few"
+
+
+def test_what_says_nothing_of_the_reference_says_nothing_of_a_difference(runs):
+    mute = runs[0].dataset.copy(deep=True)
+    mute["label_mass"] = mute["label_mass"] * 0 + 0.04
+    found = content.Training.of([Run("base", mute), *runs[1:]])
+    table = transfer.matrix_table(found)
+    assert lines(table, 0, "tnr")[0].endswith("†")
+    for row in (1, 3):
+        assert not lines(table, row, "tnr")[0].endswith("†"), "its own value means something"
+        assert not any(UP in line or DOWN in line for line in lines(table, row, "tnr"))
+    drawn = {row["label"]: row["cells"] for row in transfer.transfer_data(found)["rows"]}
+    assert drawn["rejects wrong ones"] == [None, None]
+    claim = found.claims[0]
+    assert claim.seen == "cannot be said"
+    assert "the model that it is compared with says a verdict word with 4%" in claim.caveat
+
+
+def test_the_table_of_behaviour_sets_no_arrow_that_the_matrix_withholds(runs, provenance):
+    mute = runs[1].dataset.copy(deep=True)
+    mute["label_mass"] = mute["label_mass"] * 0 + 0.04
+    about = provenance | {"adapter": {"name": "mine", "recipe": {"role": "generator"}}}
+    loud = render_report(runs[1].dataset, about, [runs[0], runs[1]])
+    quiet = render_report(mute, about, [runs[0], Run("generator", mute, 0)])
+    behaviour = [
+        re.search(r'<section id="behaviour".*?</section>', html, re.DOTALL).group(0)
+        for html in (loud, quiet)
+    ]
+    assert UP in behaviour[0]
+    assert UP not in behaviour[1]
 
 
 def test_the_range_of_seeds_is_below_their_mean(found):

@@ -10,10 +10,8 @@ import numpy as np
 import pandas as pd
 
 from lab.instruments import statistics as S
+from lab.instruments.summaries.differences import FEWEST
 from lab.instruments.summaries.runs import BASE, Run
-
-FEWEST = 10
-"""With fewer questions nothing is said to be seen: a bootstrap interval of so few is too narrow."""
 
 MOST_ALIKE = 0.5
 """A model that gives more than this share of the questions one and the same answer is not one
@@ -30,7 +28,7 @@ LEAST_RIGHT = 10
 cannot be seen on it."""
 
 
-DISAGREE = "it goes up in some of the trainings and down in others"
+DISAGREE = "the single trainings do not all change it in this direction"
 """Why a difference between means over training seeds is not taken for one of training."""
 
 
@@ -84,6 +82,8 @@ CLAIMS = (
 """Claims of "Can LLMs Judge Better Than They Generate?" (arXiv 2606.28050) on training one role:
 words, run, metric, claimed sign, and what is measured."""
 
+OTHER = "the model that it is compared with"
+
 ON_OWN_ANSWERS = ("acceptance", "over_acceptance")
 """Measures that rest on how a model judges what it says itself."""
 
@@ -119,11 +119,12 @@ def claims(
             float(row["difference"]), float(row["difference_low"]),
             float(row["difference_high"]), int(row["n"]), "paired bootstrap",
         )  # fmt: skip
-        caveat = _caveat(gap, metric, [one for one in runs if one.name == run]) or _floor(
-            gap, metric, sign, float(row["value"])
+        caveat = (
+            _few(gap, int(row["clusters"]))
+            or not_comparable(runs, run, metric)
+            or _floor(gap, metric, sign, float(row["value"]))
+            or (DISAGREE if gap.excludes(0) and not row["seeds_agree"] else "")
         )
-        if not caveat and gap.excludes(0) and not row["seeds_agree"]:
-            caveat = DISAGREE
         seen = "cannot be said" if caveat else _seen(gap, sign)
         found.append(Claim(text, seen, gap, measure, caveat))
     return found
@@ -135,11 +136,24 @@ def _seen(gap: S.Estimate, sign: int) -> str:
     return "seen" if gap.value * sign > 0 else "opposite"
 
 
-def _caveat(gap: S.Estimate, metric: str, runs: Sequence[Run]) -> str:
-    return f"{gap.n} questions are too few" if gap.n < FEWEST else without_meaning(runs, metric)
+def _few(gap: S.Estimate, clusters: int) -> str:
+    if gap.n < FEWEST:
+        return f"{gap.n} questions are too few"
+    return f"questions on {clusters} passages are too few" if clusters < FEWEST else ""
 
 
-def without_meaning(runs: Sequence[Run], metric: str) -> str:
+def not_comparable(runs: Sequence[Run], name: str, metric: str) -> str:
+    """Why a measure of a model cannot be compared with the first one's; empty where it can.
+
+    It must mean something in both: see `without_meaning`.
+    """
+    mine = without_meaning([run for run in runs if run.name == name], metric)
+    if mine or not runs or name == runs[0].name:
+        return mine
+    return without_meaning([run for run in runs if run.name == runs[0].name], metric, OTHER)
+
+
+def without_meaning(runs: Sequence[Run], metric: str, called: str = "this model") -> str:
     """Why a measure of a model's training seeds says nothing; empty where it does.
 
     A judge cannot be measured that hardly says a verdict word, nor how a model judges its own
@@ -149,11 +163,11 @@ def without_meaning(runs: Sequence[Run], metric: str) -> str:
         text, share = usual_answer(run)
         if share > MOST_ALIKE:
             said = f"says \u201c{text}\u201d" if text else "gives no answer"
-            return f"asked to answer, this model {said} to {share:.0%} of the questions"
+            return f"asked to answer, {called} {said} to {share:.0%} of the questions"
     judged = metric in ON_VERDICTS and not any(run.name in SCORED_ONLY for run in runs)
     masses = [said_at_all(run) for run in runs if judged]
     if masses and min(masses) < LEAST_MASS:
-        return f"asked to judge, this model says a verdict word with {min(masses):.0%} probability"
+        return f"asked to judge, {called} says a verdict word with {min(masses):.0%} probability"
     return ""
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from lab.instruments.statistics.paired import Draws, auroc_draws, average, mean_draws
+from lab.instruments.summaries import differences as D
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries.runs import Run, common
 from lab.instruments.summaries.tables import Floats
@@ -22,44 +23,47 @@ USUAL = "usual"
 def out_of_scheme(runs: Sequence[Run]) -> pd.DataFrame:
     """AUROC and balanced accuracy of each run's judge under each scheme, and the drop.
 
-    Columns: run, scheme, metric, value, low, high, n (questions), method, drop (the usual scheme
-    minus this one on the same questions: positive is worse than usual), drop_low, drop_high
-    (paired bootstrap over clusters, averaged over training seeds).
+    Columns: run, scheme, metric, value, low, high, n (questions), method, those of
+    `lab.instruments.summaries.differences`: the difference is this scheme minus the usual one on
+    the same questions, so that below zero is worse than usual. Questions are those that all runs
+    judged both ways; a run in which none was is left out.
     """
-    names, extra = ["run", "scheme", "metric"], ["drop", "drop_low", "drop_high"]
+    names, extra = ["run", "scheme", "metric"], list(D.COLUMNS)
     runs = [run for run in common(runs) if "scheme_log_odds" in run.dataset]
+    if not runs:
+        return T.table([], names, extra)
+    clusters = T.labels(runs[0].dataset, "cluster")
     rows = []
-    for name in dict.fromkeys(run.name for run in runs):
-        several = [run.dataset for run in runs if run.name == name]
-        clusters = T.labels(several[0], "cluster")
-        for scheme in T.coordinate(several[0], "scheme"):
-            odds = [_odds(ds, scheme) for ds in several]
-            usual = [_odds(ds, USUAL) for ds in several]
-            # Only questions that were judged both ways, so that the two can be subtracted.
-            both = ~np.isnan(np.concatenate([*odds, *usual], axis=1)).any(axis=1)
-            if not both.any():
-                continue
-            for metric in SCHEME_METRICS:
-                mean, reference = (
-                    average([_draws(one[both], metric, clusters[both]) for one in side])
-                    for side in (odds, usual)
+    for scheme in T.coordinate(runs[0].dataset, "scheme"):
+        both = [~np.isnan(_odds(run.dataset, scheme, USUAL)).any(axis=1) for run in runs]
+        asked = [run for run, known in zip(runs, both, strict=True) if known.any()]
+        kept = np.all([known for known in both if known.any()], axis=0) if asked else np.array(0)
+        if not kept.any():
+            continue
+        for name, metric in product(dict.fromkeys(run.name for run in asked), SCHEME_METRICS):
+            several = [run.dataset for run in asked if run.name == name]
+            here, usual = (
+                [_draws(_odds(ds, which)[kept], metric, clusters[kept]) for ds in several]
+                for which in (scheme, USUAL)
+            )
+            mean = average(here)
+            singles = [one.value - other.value for one, other in zip(here, usual, strict=True)]
+            rows.append(
+                T.row(mean.estimate(), run=name, scheme=scheme, metric=metric)
+                | (
+                    D.reference(mean)
+                    if scheme == USUAL
+                    else D.difference(mean - average(usual), singles)
                 )
-                drop = (reference - mean).estimate()
-                own = scheme == USUAL
-                rows.append(
-                    T.row(mean.estimate(), run=name, scheme=scheme, metric=metric)
-                    | {
-                        "drop": math.nan if own else drop.value,
-                        "drop_low": math.nan if own else drop.low,
-                        "drop_high": math.nan if own else drop.high,
-                    }
-                )
+            )
     return T.table(rows, names, extra)
 
 
-def _odds(ds: xr.Dataset, scheme: str) -> Floats:
-    values = ds["scheme_log_odds"].sel(scheme=scheme)
-    return np.asarray(values.sel(pair=["right", "wrong"]).values, dtype=float)
+def _odds(ds: xr.Dataset, *schemes: str) -> Floats:
+    """Log-odds of the right and the wrong candidate under each scheme, side by side."""
+    values = ds["scheme_log_odds"].transpose("example", ...)
+    pairs = [values.sel(scheme=name, pair=["right", "wrong"]).values for name in schemes]
+    return np.concatenate(pairs, axis=1).astype(float)
 
 
 def _draws(odds: Floats, metric: str, clusters: np.ndarray) -> Draws:

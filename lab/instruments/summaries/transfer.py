@@ -25,12 +25,14 @@ from lab.instruments.statistics.paired import (
     calibration_draws,
     mean_draws,
 )
+from lab.instruments.summaries import differences as D
 from lab.instruments.summaries import reading as R
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries.behaviour import right
 from lab.instruments.summaries.claims import CLAIMS as CLAIMS
 from lab.instruments.summaries.claims import Claim as Claim
 from lab.instruments.summaries.claims import claims as claims
+from lab.instruments.summaries.claims import not_comparable as not_comparable
 from lab.instruments.summaries.claims import without_meaning as without_meaning
 from lab.instruments.summaries.runs import BASE as BASE
 from lab.instruments.summaries.runs import Run as Run
@@ -51,10 +53,7 @@ log-odds as the probability that the candidate is right."""
 SHARES = ("ga", "acceptance", "tpr", "tnr")
 
 COLUMNS = ["run", "scope", "name", "metric"]
-EXTRA = [
-    "difference", "difference_low", "difference_high", "p", "seeds", "seed_low", "seed_high",
-    "seeds_agree",
-]  # fmt: skip
+EXTRA = [*D.COLUMNS, "p", "seeds", "seed_low", "seed_high"]
 
 
 def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
@@ -62,9 +61,10 @@ def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
 
     Columns: run, scope, name, metric (TRANSFER_METRICS), value, low, high, n (examples), method,
     difference (from the first run), difference_low, difference_high (paired bootstrap over
-    clusters, averaged over seeds), p (sign-flip test of the paired difference; NaN for ``auroc``
-    and ``ece``, which are no means), seeds, seed_low, seed_high (range over training seeds),
-    seeds_agree (whether all single trainings differ from the base in the same direction).
+    clusters, averaged over seeds), clusters, seeds_agree and clear (see
+    `lab.instruments.summaries.differences`), p (sign-flip test of the paired difference; NaN for
+    ``auroc`` and ``ece``, which are no means), seeds, seed_low, seed_high (range over training
+    seeds).
     """
     runs = common(runs)
     names = list(dict.fromkeys(run.name for run in runs))
@@ -78,30 +78,26 @@ def matrix(runs: Sequence[Run], rule: str = "f1_50") -> pd.DataFrame:
             name: [_draws(units, metric, group.mask, where) for units in measured[name]]
             for name in names
         }
-        reference = average(found[names[0]])
+        origin = average(found[names[0]])
         for name in names:
             mean = average(found[name])
-            gap = (mean - reference).estimate()
             differs = name != names[0]
-            values = np.array([d.value for d in found[name]])
-            sides = np.sign(values - reference.value)
+            values = [d.value for d in found[name]]
             shown = mean.estimate()
             if metric in SHARES and shown.value in (0, 1):
                 # No resample can change such a share: Wilson's interval, as everywhere else.
                 shown = S.proportion(measured[name][0][metric][group.mask], where)
+            singles = [value - origin.value for value in values]
             rows.append(
                 T.row(shown, run=name, scope=group.scope, name=group.name, metric=metric)
+                | (D.difference(mean - origin, singles) if differs else D.reference(mean))
                 | {
-                    "difference": gap.value if differs else math.nan,
-                    "difference_low": gap.low if differs else math.nan,
-                    "difference_high": gap.high if differs else math.nan,
                     "p": _p(measured[name], measured[names[0]], metric, group.mask, where)
                     if differs
                     else math.nan,
                     "seeds": len(values),
-                    "seed_low": values.min(),
-                    "seed_high": values.max(),
-                    "seeds_agree": len(values) == 1 or abs(sides.sum()) == len(values),
+                    "seed_low": min(values),
+                    "seed_high": max(values),
                 }
             )
     return T.table(rows, COLUMNS, EXTRA)
@@ -209,43 +205,34 @@ INSIDE = (
 def inside(runs: Sequence[Run], normalisation: str = "raw") -> pd.DataFrame:
     """Where each run looks, and how that differs from the base, paired by example.
 
-    Columns: run, measure, value, low, high, n, method, difference, difference_low,
-    difference_high, p. ``measure`` is ``ratio`` (attention on the passage, answering over judging:
-    geometric mean; its difference is the ratio to the base's ratio) or "role/region" (mean
-    attention over layers and heads). Only examples whose attention was measured in all runs; empty
-    where the base's was not measured.
+    Columns: run, measure, value, low, high, n, method, those of
+    `lab.instruments.summaries.differences`, p. ``measure`` is ``ratio`` (attention on the passage,
+    answering over judging: geometric mean; its difference is the ratio to the base's ratio) or
+    "role/region" (mean attention over layers and heads). Only examples whose attention was measured
+    in all runs; empty where the base's was not measured.
     """
-    names = ["run", "measure"]
-    extra = ["difference", "difference_low", "difference_high", "p"]
+    names, extra = ["run", "measure"], [*D.COLUMNS, "p"]
     runs = _with_attention(runs)
     if not runs:
         return T.table([], names, extra)
     clusters = T.labels(runs[0].dataset, "cluster")
-    found_in = _by_name(runs, _alike([_masses(run.dataset, normalisation) for run in runs]))
-    masses = {
-        name: {key: np.mean([one[key] for one in several], axis=0) for key in several[0]}
-        for name, several in found_in.items()
-    }
-    base = next(iter(masses.values()))
+    masses = _by_name(runs, _alike([_masses(run.dataset, normalisation) for run in runs]))
+    first = masses[runs[0].name]
+    base = {key: np.mean([one[key] for one in first], axis=0) for key in first[0]}
     rows = []
-    for name, found in masses.items():
-        for measure, values in found.items():
-            logs = measure == "ratio"
-            mean = mean_draws(values, clusters)
-            gap = mean_draws(values - base[measure], clusters)
-            p = float(S.sign_flip_test(values - base[measure], clusters).p)
-            differs = found is not base
-            shown = _exp(mean.estimate()) if logs else mean.estimate()
-            change = _exp(gap.estimate()) if logs else gap.estimate()
-            rows.append(
-                T.row(shown, run=name, measure=measure)
-                | {
-                    "difference": change.value if differs else math.nan,
-                    "difference_low": change.low if differs else math.nan,
-                    "difference_high": change.high if differs else math.nan,
-                    "p": p if differs else math.nan,
-                }
-            )
+    for (name, several), measure in product(masses.items(), base):
+        form = math.exp if measure == "ratio" else float
+        values = np.mean([one[measure] for one in several], axis=0)
+        mean, shift = mean_draws(values, clusters), values - base[measure]
+        gap = mean_draws(shift, clusters)
+        differs = name != runs[0].name
+        singles = [mean_draws(one[measure] - base[measure], clusters).value for one in several]
+        shown = _exp(mean.estimate()) if measure == "ratio" else mean.estimate()
+        rows.append(
+            T.row(shown, run=name, measure=measure)
+            | (D.difference(gap, singles, form) if differs else D.reference(mean))
+            | {"p": float(S.sign_flip_test(shift, clusters).p) if differs else math.nan}
+        )
     return T.table(rows, names, extra)
 
 

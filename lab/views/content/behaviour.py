@@ -33,11 +33,13 @@ class Untrained:
     Attributes:
         agreement, balanced: its tables.
         gaps: paired differences, trained minus untrained, by part (``own``, ``fair``) and metric.
+        clear: those of them that may be called a change, which an arrow marks.
     """
 
     agreement: pd.DataFrame
     balanced: pd.DataFrame
     gaps: Mapping[tuple[str, str], Estimate]
+    clear: frozenset[tuple[str, str]]
 
 
 def behaviour_table(
@@ -195,16 +197,17 @@ def _row(agreement: pd.DataFrame, metric: str, before: Untrained | None) -> Row:
     cells = [Cell(MISSING if math.isnan(x) else decimal(x)) for x in base]
     if before:
         earlier = _find(before.agreement, metric)
-        cells = [_before(earlier, before.gaps.get(("own", metric))), *cells]
+        cells = [_before(earlier, before, ("own", metric)), *cells]
     return Row(label, (cell(_find(agreement, metric), decimal, True), *cells, words(note, "what")))
 
 
-def _before(earlier: Estimate, gap: Estimate | None) -> Cell:
+def _before(earlier: Estimate, before: Untrained, key: tuple[str, str]) -> Cell:
     """The untrained model's value, and below it the paired difference where there is one."""
-    shown = cell(earlier, decimal, True)
+    shown, gap = cell(earlier, decimal, True), before.gaps.get(key)
     if gap is None or math.isnan(gap.value):
         return shown
-    change = f"{arrow(gap)}{signed(gap.value)} {interval(gap, decimal)}".strip()
+    pointer = arrow(gap) if key in before.clear else ""
+    change = f"{pointer}{signed(gap.value)} {interval(gap, decimal)}".strip()
     return replace(shown, more=(change,))
 
 
@@ -215,7 +218,7 @@ def _retest_row(balanced: pd.DataFrame, metric: str, before: Untrained | None) -
     cells = [Cell(MISSING if math.isnan(x) else decimal(x)) for x in base.get(metric, _HALF)]
     if before:
         earlier = _find(before.balanced, metric, rung="hardest")
-        cells = [_before(earlier, before.gaps.get(("fair", metric))), *cells]
+        cells = [_before(earlier, before, ("fair", metric)), *cells]
     return Row(label, (cell(found, decimal, True), *cells, words(note, "what")))
 
 

@@ -14,6 +14,7 @@ from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import behaviour as B
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries import transfer
+from lab.instruments.summaries.differences import FEWEST
 from lab.instruments.summaries.runs import BASE, Run, common
 from lab.instruments.summaries.schemes import out_of_scheme
 from lab.instruments.summaries.summary import FOR_READERS, Tables
@@ -26,9 +27,6 @@ ROLES = {"generator": "answering", "evaluator": "judging"}
 """What a role does, in words."""
 
 LEVEL = 0.05
-
-FEWEST = 10
-"""With fewer questions no arrow is set: a bootstrap interval of so few is too narrow."""
 
 PAIRED = {
     ("own", "ga_f1_50"): ("ga", 1),
@@ -92,6 +90,11 @@ class Training:
         """Why a measure of one model says nothing, in words; empty where it does."""
         return transfer.without_meaning([one for one in self.runs if one.name == run], metric)
 
+    def changed(self, run: str, metric: str, scope: str = "all", name: str = "all") -> bool:
+        """Whether the difference from the reference may be called a change."""
+        clear = bool(self.record(run, metric, scope, name).get("clear"))
+        return clear and not transfer.not_comparable(self.runs, run, metric)
+
     def value(self, run: str, metric: str) -> Estimate:
         """A measure of one model over all questions."""
         return T.find(self.matrix, run=run, metric=metric, scope="all")
@@ -113,7 +116,7 @@ def untrained(
     base = found.runs[0].dataset.drop_vars(["dataset", "family"], errors="ignore")
     other = {"own": B.agreement(base, tables.rule), "fair": B.balanced(base, tables.rule)}
     this = {"own": tables.agreement, "fair": balanced}
-    gaps = {}
+    gaps, clear = {}, set()
     for (part, metric), (measure, sign) in PAIRED.items():
         at = {"scope": "all", "metric": metric} | ({"rung": "hardest"} if part == "fair" else {})
         shown = [T.find(side[part], **at).value for side in (this, other)]
@@ -122,7 +125,9 @@ def untrained(
         if all(math.isclose(a, b, abs_tol=1e-9) for a, b in zip(shown, held, strict=True)):
             gap = gap_of(found.record(name, measure))
             gaps[part, metric] = gap if sign > 0 else _negated(gap)
-    return Untrained(other["own"], other["fair"], gaps)
+            if found.changed(name, measure):
+                clear.add((part, metric))
+    return Untrained(other["own"], other["fair"], gaps, frozenset(clear))
 
 
 def run_label(name: str) -> str:

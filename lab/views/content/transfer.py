@@ -11,12 +11,12 @@ import pandas as pd
 
 from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import tables as T
+from lab.instruments.summaries import transfer
 from lab.instruments.summaries.transfer import TRANSFER_METRICS
 from lab.views.content.behaviour import estimate_data
 from lab.views.content.curves import Curve, curve_size, curves, stored_curve
 from lab.views.content.schemes import schemes_table
 from lab.views.content.trained import (
-    FEWEST,
     ROLES,
     Training,
     gap_of,
@@ -65,6 +65,7 @@ class Section:
 def section(found: Training, provenance: Mapping[str, Any]) -> Section:
     """The tables and sentences of the section."""
     drawn, numbers = curves(provenance)
+    silent = [name for name in found.names if found.without_meaning(name, "auroc")]
     return Section(
         lead(found),
         matrix_table(found),
@@ -74,7 +75,7 @@ def section(found: Training, provenance: Mapping[str, Any]) -> Section:
         inside_table(found),
         heads_lead(found),
         heads_table(found),
-        schemes_table(found.schemes, found.names),
+        schemes_table(found.schemes, found.names, silent),
         drawn,
         curve_size(stored_curve(provenance)),
         numbers,
@@ -183,16 +184,17 @@ def heads_table(found: Training, k: int = MOST_HEADS) -> Table:
 def _cells(found: Training, name: str, records: Sequence[Mapping[str, Any]]) -> tuple[Cell, ...]:
     """One model's row of measures."""
     return tuple(
-        _cell(record, bool(found.without_meaning(name, metric)))
+        _cell(found, name, metric, record)
         for metric, record in zip(TRANSFER_METRICS, records, strict=True)
     )
 
 
-def _cell(record: Mapping[str, Any], idle: bool = False) -> Cell:
-    """``idle``: the measure says nothing of this model, which a dagger marks."""
-    pointed = not idle and bool(record["seeds_agree"])
-    shown = _compared(_estimate(record), gap_of(record), decimal, decimal, pointed=pointed)
-    return replace(shown, text=f"{shown.text}\u00a0†") if idle and shown.more else shown
+def _cell(found: Training, name: str, metric: str, record: Mapping[str, Any]) -> Cell:
+    """A dagger marks a measure that says nothing of this model."""
+    pointed = bool(record["clear"]) and not transfer.not_comparable(found.runs, name, metric)
+    shown = _compared(_estimate(record), gap_of(record), decimal, decimal, pointed)
+    idle = found.without_meaning(name, metric) and shown.more
+    return replace(shown, text=f"{shown.text}\u00a0†") if idle else shown
 
 
 def _inside_cell(frame: pd.DataFrame, run: str, measure: str) -> Cell:
@@ -201,7 +203,8 @@ def _inside_cell(frame: pd.DataFrame, run: str, measure: str) -> Cell:
         return words("", "num")
     record = {str(key): value for key, value in chosen.iloc[0].items()}
     forms = (ratio, ratio) if measure == "ratio" else (percent, points)
-    return _compared(_estimate(record), gap_of(record), *forms, 1.0 if measure == "ratio" else 0.0)
+    zero = 1.0 if measure == "ratio" else 0.0
+    return _compared(_estimate(record), gap_of(record), *forms, bool(record["clear"]), zero)
 
 
 def _compared(
@@ -209,15 +212,18 @@ def _compared(
     gap: Estimate,
     form: Format,
     change: Format,
+    pointed: bool,
     zero: float = 0.0,
-    pointed: bool = True,
 ) -> Cell:
-    """A value over its difference, each with its interval on a line of its own."""
+    """A value over its difference, each with its interval on a line of its own.
+
+    ``pointed``: the difference may be called a change, which an arrow marks.
+    """
     lines = [interval(value, form)]
     if not math.isnan(gap.value):
         number = change(gap.value) if zero else signed(gap.value, change)
         unit = " points" if change is points else ""
-        pointer = arrow(gap, zero) if pointed and gap.n >= FEWEST else ""
+        pointer = arrow(gap, zero) if pointed else ""
         lines += [f"{pointer}{number}{unit}", interval(gap, change)]
     return Cell(form(value.value), more=tuple(line for line in lines if line))
 
@@ -251,7 +257,7 @@ def transfer_data(found: Training | None) -> dict[str, Any] | None:
             "note": TRANSFER[metric][1],
             "n": max(gap.n for gap in row),
             "cells": [
-                None if found.without_meaning(name, metric) else estimate_data(gap)
+                None if transfer.not_comparable(found.runs, name, metric) else estimate_data(gap)
                 for name, gap in zip(trained, row, strict=True)
             ],
         }

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import xarray as xr
 from synthetic_study import RUNGS, SPANS, synthetic_study
 
 from lab.instruments.summaries import Headline, headline, tabulate
+from lab.instruments.summaries.facts import Units, count_units
 
 
 def opening(ds: xr.Dataset) -> Headline:
@@ -38,6 +40,57 @@ def with_verdicts(own: float, shift: float = 0.0, n: int = 60) -> xr.Dataset:
     noise = np.random.default_rng(1).normal(0, 0.01, given.shape)
     ds["log_odds"] = (("example", "rung"), np.where(given, own + shift * right + noise, np.nan))
     return ds.drop_vars(["mass", "patch_clean", "control_log_odds"])
+
+
+def alone(n: int = 30, layers: int = 3, heads: int = 3) -> xr.Dataset:
+    """A study in which every example has a passage of its own."""
+    ds, _ = synthetic_study(n, layers, heads)
+    return ds.assign_coords(cluster=("example", np.array([f"p{i}" for i in range(n)], object)))
+
+
+def only_first(ds: xr.Dataset, n: int, *names: str) -> xr.Dataset:
+    """The study with these variables measured on its first ``n`` examples only."""
+    first = xr.DataArray(np.arange(ds.sizes["example"]) < n, dims="example")
+    return ds.assign({name: ds[name].where(first) for name in names})
+
+
+ATTENTION = ("mass", "mark_mass", "norm_mass", "norm_mark_mass", "candidate_to_context")
+PATCHING = ("patch_clean", "patch_head", "patch_layer")
+
+
+def with_pairs(pairs: int, n: int = 30) -> xr.Dataset:
+    """The judge tells all pairs apart, but only some questions are answerable and make one."""
+    ds = alone(n)
+    ds = ds.assign_coords(answerable=("example", np.arange(n) < pairs))
+    wrong = ds["rung"].isin(["same_type", "same_passage", "other_passage", "closed_book"])
+    log_odds = ds["log_odds"].where(~wrong, -2.0).where(ds["rung"] != "gold", 2.0)
+    return ds.assign(log_odds=log_odds.where(ds["candidate_given"]))
+
+
+def with_own(truth: list[int], accepts: list[int]) -> xr.Dataset:
+    """Which own answers are right, and which the judge accepts; nothing else was measured."""
+    ds = alone(len(truth), 1, 1)
+    right = xr.DataArray(np.array(truth, float), dims="example")
+    own = ds["rung"] == "own"
+    score = xr.DataArray(np.where(np.array(accepts) > 0, 1.0, -1.0), dims="example")
+    scored = {name: ds[name].where(~own, right) for name in ("candidate_em", "candidate_f1")}
+    return ds.assign(log_odds=ds["log_odds"].where(~own, score), **scored)[
+        ["em", "f1", "candidate_given", "log_odds", *scored]
+    ]
+
+
+def with_effects(share: np.ndarray) -> xr.Dataset:
+    """Patching a head from the answering into the judging run restores this share of the gap.
+
+    ``share`` is example x layer x head; the other direction has no effect at all.
+    """
+    n, layers, heads = share.shape
+    ds = alone(n, layers, heads)
+    clean, patched = ds["patch_clean"].copy(), ds["patch_head"].copy()
+    clean.loc[{"contrast": "role"}] = np.broadcast_to([4.0, -4.0], (n, 2))
+    patched.loc[{"contrast": "role", "direction": "a_into_b"}] = -4 + 8 * share
+    patched.loc[{"contrast": "role", "direction": "b_into_a"}] = 4.0
+    return ds.assign(patch_clean=clean, patch_head=patched).drop_vars(["mass", "log_odds"])
 
 
 # --- the title ----------------------------------------------------------------------------------
@@ -79,6 +132,49 @@ def test_without_attention_the_title_speaks_of_verdicts() -> None:
     )
 
 
+def test_attention_on_two_of_thirty_examples_gives_no_direction() -> None:
+    found = opening(only_first(alone(), 2, *ATTENTION))
+    assert found.title.startswith("Too few examples to say") and "n = 2" in found.title
+    assert not any("longer prompt" in text for text in found.meaning)
+    assert opening(only_first(alone(), 10, *ATTENTION)).title.startswith("When it judges")
+
+
+def test_examples_of_few_passages_give_no_direction_however_many_they_are() -> None:
+    ds = alone().assign_coords(cluster=("example", np.repeat(["a", "b", "c"], 10).astype(object)))
+    title = opening(ds).title
+    assert title.startswith("Too few examples to say") and "n = 30 from 3 passages" in title
+
+
+def test_two_pairs_of_thirty_questions_give_no_direction() -> None:
+    few, many = with_pairs(2), with_pairs(20)
+    assert not any("coin" in text for text in opening(few).meaning)
+    assert any("better than a coin" in text for text in opening(many).meaning)
+    few, many = (ds.drop_vars(["mass", "patch_clean"]) for ds in (few, many))
+    assert opening(few).title.startswith("Too few questions to say whether the model judges better")
+    assert opening(many).title.endswith("the model judges better than a coin")
+
+
+def test_units_are_the_examples_that_the_tables_count() -> None:
+    ds = only_first(only_first(alone(), 17, *ATTENTION), 9, *PATCHING)
+    ds["log_odds"][:4, RUNGS.index("own")] = np.nan
+    tables = tabulate(ds)
+
+    def n(table: str, **at: str) -> int:
+        rows = getattr(tables, table)
+        return int(rows[np.all([rows[key] == value for key, value in at.items()], axis=0)].n.max())
+
+    context = {"region": "context", "normalisation": "raw", "aggregate": "mean"}
+    assert count_units(ds) == Units(
+        study=30,
+        own=n("agreement", scope="all", metric="ea"),
+        pairs=n("balanced", scope="all", rung="hardest", metric="auroc"),
+        attention=n("ratios", numerator="generator", denominator="evaluator", **context),
+        filler=n("ratios", numerator="generator_filler", denominator="evaluator", **context),
+        patched=n("head_effects", contrast="role"),
+    )
+    assert count_units(ds).own == 26 and count_units(ds).patched == 9
+
+
 # --- the numbers --------------------------------------------------------------------------------
 
 
@@ -118,6 +214,23 @@ def test_a_judge_that_a_lazy_one_outdoes_is_told_so_first() -> None:
     assert "right more often" not in text and "right less often" not in text
 
 
+def test_a_lazy_judge_does_better_only_where_the_difference_is_clear() -> None:
+    truth = [1] * 10 + [0] * 20
+    unclear = " ".join(opening(with_own(truth, [1] * 5 + [0] * 5 + [1] * 7 + [0] * 13)).meaning)
+    assert "no clear difference from a judge that reads nothing" in unclear
+    assert "right for 0.60 of them" in unclear and "rejecting everything would give 0.67" in unclear
+    clear = " ".join(opening(with_own(truth, [0] * 10 + [1] * 10 + [0] * 10)).meaning)
+    assert "does better: rejecting everything would give 0.67" in clear
+    few = " ".join(opening(with_own([1, 0, 0], [0, 1, 0])).meaning)
+    assert "right for 0.33 of them; rejecting everything would give 0.67." in few
+    assert "does better" not in unclear + few
+
+
+def test_all_means_all() -> None:
+    text = opening(with_own([1] * 67 + [0] * 183, [1] + [0] * 249)).meaning[0]
+    assert text.startswith("It rejects nearly all (249 of 250) of its own answers.")
+
+
 def test_a_judge_that_knows_more_than_it_says() -> None:
     text = " ".join(opening(with_verdicts(-5.0, shift=1.0)).meaning)
     assert "it knows more than its verdict says" in text
@@ -129,9 +242,53 @@ def test_the_longer_prompt_is_named_where_it_explains_the_difference() -> None:
         xr.DataArray(np.random.default_rng(2).normal(0, 0.3, 24), dims="example")
     )
     ds["mass"].loc[{"role": "generator_filler"}] = explained
-    assert any("longer prompt may explain the title" in text for text in opening(ds).meaning)
+    text = " ".join(opening(ds).meaning)
+    assert "hardly any difference is left" in text and "may explain the title" in text
     untouched = opening(with_ratio(3.0)).meaning
     assert any("does not explain it" in text for text in untouched)
+
+
+@pytest.mark.parametrize(
+    ("factor", "noise", "n", "said"),
+    [
+        (3.4, 6.0, 24, "cannot be told: against an answering prompt"),
+        (3.4, 0.1, 5, "on too few examples (n = 4)"),
+        (0.5, 0.1, 24, "the difference turns round: the passage gets 2."),
+        (1.03, 0.01, 24, "hardly any difference is left"),
+        (1.3, 0.01, 24, "does not explain it"),
+    ],
+)
+def test_a_wide_interval_does_not_show_that_the_longer_prompt_explains_the_title(
+    factor: float, noise: float, n: int, said: str
+) -> None:
+    ds = with_ratio(3.0)
+    jitter = np.random.default_rng(4).normal(0, noise, 24)
+    jitter = np.where(np.arange(24) < n, jitter - jitter.mean(), np.nan)
+    filled = (
+        ds["mass"].sel(role="evaluator") * factor * np.exp(xr.DataArray(jitter, dims="example"))
+    )
+    ds["mass"].loc[{"role": "generator_filler"}] = filled
+    assert any(said in text for text in opening(ds).meaning)
+
+
+@pytest.mark.parametrize(
+    ("n", "gained", "said"),
+    [
+        (30, ["candidate"] * 6 + ["cue"] * 4, "most of them (6 of 10) turn to the candidate"),
+        (30, ["candidate"] * 5 + ["cue"] * 5, ""),
+        (30, ["sink", "template", "candidate", "cue", "question"] * 2, ""),
+        (1, ["candidate"] * 10, ""),
+    ],
+)
+def test_heads_turn_to_a_region_only_where_most_of_them_do(
+    n: int, gained: list[str], said: str
+) -> None:
+    ds = alone(n, 10, 4)[[*ATTENTION, "span_tokens", "mark_tokens"]]
+    tables = tabulate(ds)
+    moved = tables.where_instead.assign(generator_context=0.5, evaluator_context=0.1, gained=gained)
+    text = " ".join(headline(ds, {}, replace(tables, where_instead=moved)).meaning)
+    assert "Of the 10 heads" in text
+    assert said in text and (said or "turn to" not in text)
 
 
 def test_unlikely_verdict_words_are_a_caution() -> None:
@@ -147,6 +304,33 @@ def test_the_strongest_patched_head_is_named_only_if_it_survives_correction() ->
     target = ds["patch_clean"].values[..., ::-1][..., None, None]
     ds["patch_head"] = (ds["patch_head"].dims, target + noise)
     assert any(text.startswith("No single head") for text in opening(ds).meaning)
+
+
+def test_a_steady_head_is_found_below_ten_larger_ones_that_are_luck() -> None:
+    share = np.zeros((30, 6, 4)).reshape(30, -1)
+    share[:3, :12] = np.random.default_rng(5).normal(3, 0.5, (3, 12))  # three examples carry these
+    share[:, 20] = np.random.default_rng(6).normal(0.1, 0.01, 30)
+    ds = with_effects(share.reshape(30, 6, 4))
+    assert not tabulate(ds).top_heads.query("contrast == 'role'")["significant"].any()
+    text = " ".join(opening(ds).meaning)
+    assert "Copying one head (layer 5, head 0) from the answering into the judging run" in text
+    assert "10% of the way towards" in text
+    assert "the largest among the heads that survive correction" in text
+
+
+def test_too_few_patched_examples_do_not_show_that_no_head_matters() -> None:
+    share = np.zeros((30, 3, 4))
+    share[:, 2, 1] = 0.4
+    for patched, said in ((5, "on only 5 examples: too few to tell"), (9, "Copying one head")):
+        ds = only_first(with_effects(share), patched, *PATCHING)
+        text = " ".join(opening(ds).meaning)
+        assert said in text and "No single head" not in text
+
+
+def test_intervals_of_few_passages_are_called_too_narrow() -> None:
+    few, some = " ".join(opening(with_ratio(2)).meaning), " ".join(opening(alone(24)).meaning)
+    assert "Intervals from so few passages are too narrow" in few and "wide" not in few
+    assert "so the intervals are wide" in some and "too narrow" not in some
 
 
 def test_few_examples_are_a_caution_and_many_are_not() -> None:

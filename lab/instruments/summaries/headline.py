@@ -12,7 +12,8 @@ import xarray as xr
 from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries.behaviour import RULE_WORDS
-from lab.instruments.summaries.sentences import ENOUGH, Facts, gather, meaning, reading_finding
+from lab.instruments.summaries.facts import ENOUGH, Facts, gather
+from lab.instruments.summaries.sentences import from_passages, meaning, reading_finding
 from lab.instruments.summaries.summary import Tables, tabulate
 
 
@@ -65,12 +66,18 @@ def _title(facts: Facts) -> str:
     ratio = facts.ratio
     if math.isnan(ratio.value):
         return _title_from_verdicts(facts)
-    return reading_finding(ratio, facts.units)
+    return reading_finding(ratio, facts.units.attention)
 
 
 def _title_from_verdicts(facts: Facts) -> str:
-    balanced, start = facts.balanced, "Shown a right and a wrong answer, the model"
-    if facts.units >= ENOUGH and balanced.excludes(0.5):
+    balanced, units = facts.balanced, facts.units.pairs
+    start = "Shown a right and a wrong answer, the model"
+    if not math.isnan(balanced.value) and units < ENOUGH:
+        return (
+            "Too few questions to say whether the model judges better than a coin (balanced "
+            f"accuracy {balanced.value:.2f}, n = {balanced.n}{from_passages(balanced.n, units)})"
+        )
+    if balanced.excludes(0.5):
         return f"{start} judges {'better' if balanced.low > 0.5 else 'worse'} than a coin"
     if not math.isnan(balanced.value):
         return f"{start} does not clearly judge better than a coin"

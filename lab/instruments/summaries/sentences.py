@@ -1,29 +1,32 @@
 """The sentences of a report, each chosen by a rule that a reader can check against the tables.
 
 A direction is named only where the interval excludes "no difference" and there are enough
-independent units, and what a judge that reads nothing would score is said next to what this one
-scores.
+independent units, counted among the examples in which that very thing was measured; that there is
+no difference is said only where the interval is narrow. What a judge that reads nothing would
+score is said next to what this one scores.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import numpy as np
-import xarray as xr
+import pandas as pd
 
 from lab.instruments.statistics import Estimate
-from lab.instruments.summaries import tables as T
-from lab.instruments.summaries.summary import Tables
+from lab.instruments.summaries.facts import ENOUGH, Facts
 
 FEW = 30
 """Below this many examples a report says that it is a first look."""
 
-ENOUGH = 6
-"""Fewer independent units (passages) than this never give a direction: no paired test over five
-of them can reach p < 0.05, however clear the numbers look."""
+NARROW = 10
+"""A bootstrap over fewer independent units than this gives intervals that are too narrow."""
+
+LEVEL = 0.05
+"""Largest corrected p of an effect that survives."""
+
+HARDLY = 1.2
+"""An interval of a ratio within 1/1.2 and 1.2 may count as hardly any difference."""
 
 REGION_WORDS = {
     "sink": "the first token, where attention rests",
@@ -34,64 +37,6 @@ REGION_WORDS = {
     "candidate": "the candidate answer",
     "cue": "the last words of the prompt",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The estimates that the sentences are made of; NaN where something was not measured."""
-
-    tables: Tables
-    n: int
-    units: int
-    ga: Estimate
-    ea: Estimate
-    delta: Estimate
-    acceptance: Estimate
-    always_accept: Estimate
-    always_reject: Estimate
-    balanced: Estimate
-    auroc: Estimate
-    ratio: Estimate
-    filler_ratio: Estimate
-    label_mass: Estimate
-
-
-def gather(ds: xr.Dataset, tables: Tables) -> Facts:
-    """The estimates that a headline needs, from the tables of a study."""
-
-    def judged(metric: str) -> Estimate:
-        return T.find(tables.agreement, scope="all", metric=metric)
-
-    def retested(metric: str) -> Estimate:
-        return T.find(tables.balanced, scope="all", rung="hardest", metric=metric)
-
-    def ratio(numerator: str) -> Estimate:
-        return T.find(
-            tables.ratios,
-            numerator=numerator,
-            denominator="evaluator",
-            region="context",
-            normalisation="raw",
-            aggregate="mean",
-        )
-
-    n = ds.sizes.get("example", 0)
-    return Facts(
-        tables=tables,
-        n=n,
-        units=T.independent(ds),
-        ga=judged(f"ga_{tables.rule}"),
-        ea=judged("ea"),
-        delta=judged("delta"),
-        acceptance=judged("acceptance"),
-        always_accept=judged("always_accept"),
-        always_reject=judged("always_reject"),
-        balanced=retested("balanced_accuracy"),
-        auroc=retested("auroc"),
-        ratio=ratio("generator"),
-        filler_ratio=ratio("generator_filler"),
-        label_mass=T.find(tables.label_mass, rung="own"),
-    )
 
 
 def less(ratio: float) -> str:
@@ -106,12 +51,13 @@ def more(ratio: float) -> str:
 def reading_finding(ratio: Estimate, units: int) -> str:
     """What the generator-to-evaluator ratio of attention on the passage says, as a sentence.
 
-    ``units`` is the number of independent clusters: below ENOUGH no direction is named.
+    ``units`` is the number of independent clusters that the ratio rests on (never more than its
+    examples): below ENOUGH no direction is named.
     """
-    if units < ENOUGH or math.isnan(ratio.low):
+    if min(units, ratio.n) < ENOUGH or math.isnan(ratio.low):
         return (
             "Too few examples to say whether the passage gets less attention when the model judges "
-            f"(ratio {ratio.value:.1f}, n = {ratio.n})"
+            f"(ratio {ratio.value:.1f}, n = {ratio.n}{from_passages(ratio.n, units)})"
         )
     if ratio.excludes(1):
         change = less(ratio.value) if ratio.value > 1 else more(1 / ratio.value)
@@ -129,6 +75,13 @@ def are(count: int) -> str:
     return {0: "none is", 1: "1 is"}.get(count, f"{count} are")
 
 
+def from_passages(n: int, units: int) -> str:
+    """Words to add to ``n`` examples where they share passages: " from 8 passages", or nothing."""
+    if not 0 < units < n:
+        return ""
+    return " from a single passage" if units == 1 else f" from {units} passages"
+
+
 def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.01 else "less than 1%"
 
@@ -137,52 +90,61 @@ def _percent(share: float) -> str:
 
 
 def _base_rate(facts: Facts) -> str:
-    accepted, ea = facts.acceptance.value, facts.ea.value
-    if math.isnan(accepted):
+    accepted, ea = facts.acceptance, facts.ea.value
+    if math.isnan(accepted.value):
         return ""
-    if accepted <= 0.1:
-        return _one_sided("rejects", 1 - accepted, "rejecting", ea, facts.always_reject.value)
-    if accepted >= 0.9:
-        return _one_sided("accepts", accepted, "accepting", ea, facts.always_accept.value)
-    lazy = max(
-        ("accepting", facts.always_accept.value), ("rejecting", facts.always_reject.value),
-        key=lambda judge: judge[1],
-    )  # fmt: skip
-    if ea < lazy[1] - 0.03:
-        return (
-            f"Its verdicts on its own answers are right for {ea:.2f} of them. A judge that reads "
-            f"nothing does better: {lazy[0]} everything would give {lazy[1]:.2f}."
-        )
-    lines = f"{facts.always_accept.value:.2f} and {facts.always_reject.value:.2f}"
-    both = f"Accepting everything and rejecting everything would give {lines}."
-    if facts.units >= ENOUGH and facts.delta.excludes(0):
-        more = "more" if facts.delta.value > 0 else "less"
-        return (
-            f"Its verdicts on its own answers are right {more} often than the answers are "
-            f"({ea:.2f} against {facts.always_accept.value:.2f}). {both}"
-        )
-    return (
-        f"Its verdicts on its own answers are right about as often as the answers are ({ea:.2f} "
-        f"against {facts.always_accept.value:.2f}; no clear difference). {both}"
-    )
+    if accepted.value <= 0.1:
+        share = _share("rejects", 1 - accepted.value, accepted.n)
+        return share + _one_sided("rejecting", ea, facts.always_reject.value)
+    if accepted.value >= 0.9:
+        share = _share("accepts", accepted.value, accepted.n)
+        return share + _one_sided("accepting", ea, facts.always_accept.value)
+    return _two_sided(facts)
 
 
-def _one_sided(verb: str, share: float, doing: str, ea: float, line: float) -> str:
+def _share(verb: str, share: float, n: int) -> str:
+    count = round(share * n)
+    text = "all" if count == n else f"nearly all ({count} of {n})"
+    return f"It {verb} {text if share >= 0.95 else f'{share:.0%}'} of its own answers. "
+
+
+def _one_sided(doing: str, ea: float, line: float) -> str:
     gap = abs(ea - line)
-    start = f"It {verb} {'all' if share == 1 else f'{share:.0%}'} of its own answers. "
     if gap < 1e-9:
-        return start + f"Its agreement of {ea:.2f} is exactly what {doing} everything would give."
+        return f"Its agreement of {ea:.2f} is exactly what {doing} everything would give."
     if gap <= 0.03:
         return (
-            start + f"Its agreement of {ea:.2f} is close to the {line:.2f} that {doing} everything "
-            "would give."
+            f"Its agreement of {ea:.2f} is close to the {line:.2f} that {doing} everything would "
+            "give."
         )
-    return start + f"Its agreement is {ea:.2f}; {doing} everything would give {line:.2f}."
+    return f"Its agreement is {ea:.2f}; {doing} everything would give {line:.2f}."
+
+
+def _two_sided(facts: Facts) -> str:
+    """For a judge that accepts some and rejects some, its score next to those of lazy judges."""
+    ea, accept, reject = (e.value for e in (facts.ea, facts.always_accept, facts.always_reject))
+    start = "Its verdicts on its own answers are right"
+    scores = f"{start} for {ea:.2f} of them"
+    lazy = f"{facts.lazy} everything would give {max(accept, reject):.2f}"
+    if facts.units.own < ENOUGH or math.isnan(facts.against_lazy.low):
+        return f"{scores}; {lazy}."
+    if facts.against_lazy.high < 0:
+        return f"{scores}. A judge that reads nothing does better: {lazy}."
+    if facts.delta.excludes(0):
+        often = "more" if facts.delta.value > 0 else "less"
+        return (
+            f"{start} {often} often than the answers are ({ea:.2f} against {accept:.2f}). "
+            "Accepting everything and rejecting everything would give "
+            f"{accept:.2f} and {reject:.2f}."
+        )
+    if facts.against_lazy.excludes(0):
+        return f"{scores}; {lazy}."
+    return f"{scores}: no clear difference from a judge that reads nothing ({lazy})."
 
 
 def _retest(facts: Facts) -> str:
     balanced = facts.balanced
-    if math.isnan(balanced.low) or facts.units < ENOUGH:
+    if math.isnan(balanced.low) or facts.units.pairs < ENOUGH:
         return ""
     start = "Shown the right answer and the hardest wrong one to the same question, "
     score = f"balanced accuracy {balanced.format()}"
@@ -200,20 +162,43 @@ def _retest(facts: Facts) -> str:
 
 
 def _length_control(facts: Facts) -> str:
+    """Whether the difference of the title is there against a prompt of the same length too."""
     ratio, filler = facts.ratio, facts.filler_ratio
-    if facts.units < ENOUGH or not ratio.excludes(1) or math.isnan(filler.low):
+    if facts.units.attention < ENOUGH or not ratio.excludes(1) or math.isnan(filler.value):
         return ""
     against = "gainst an answering prompt filled up to the same length"
-    if filler.excludes(1) and (filler.value > 1) == (ratio.value > 1):
-        change = less(filler.value) if filler.value > 1 else more(1 / filler.value)
+    if facts.units.filler < ENOUGH or math.isnan(filler.low):
+        return (
+            "Whether the longer prompt explains the title cannot be told: it was compared with an "
+            f"answering prompt of the same length on too few examples (n = {filler.n})."
+        )
+    if _hardly_any_left(filler, ratio):
+        return (
+            f"A{against}, hardly any difference is left (ratio {filler.format()}): the longer "
+            "prompt may explain the title."
+        )
+    if not filler.excludes(1):
+        return (
+            f"Whether the longer prompt explains the title cannot be told: a{against}, the ratio "
+            f"is {filler.format()}."
+        )
+    change = less(filler.value) if filler.value > 1 else more(1 / filler.value)
+    if (filler.value > 1) == (ratio.value > 1):
         return (
             f"The longer prompt alone does not explain it: a{against}, the passage still gets "
             f"{change} attention when it judges."
         )
     return (
-        f"A{against} there is no such difference (ratio {filler.format()}): the longer prompt may "
-        "explain the title."
+        f"A{against}, the difference turns round: the passage gets {change} attention when it "
+        "judges, so the longer prompt may explain the title."
     )
+
+
+def _hardly_any_left(filler: Estimate, ratio: Estimate) -> bool:
+    """Whether the whole interval is near 1, and leaves at most a quarter of the title's difference
+    (in logarithms, so that half and double are alike)."""
+    most = min(abs(math.log(ratio.value)) / 4, math.log(HARDLY))
+    return filler.low > 0 and max(-math.log(filler.low), math.log(filler.high)) <= most
 
 
 def _shared_heads(facts: Facts) -> str:
@@ -226,24 +211,37 @@ def _shared_heads(facts: Facts) -> str:
         f"among the {k} that read it most when it judges (chance: {k * k / total:.1f})."
     )
     moved = instead[instead["evaluator_context"] < instead["generator_context"]]
-    gained = moved.loc[moved["gained"].isin(list(REGION_WORDS)), "gained"]
-    if len(gained) > k / 2:
-        names, counts = np.unique(gained.to_numpy(dtype=str), return_counts=True)
-        text += f" When it judges, they turn most to {REGION_WORDS[names[int(counts.argmax())]]}."
-    return text
+    counts = moved.loc[moved["gained"].isin(list(REGION_WORDS)), "gained"].value_counts()
+    if facts.units.attention < ENOUGH or counts.empty or 2 * counts.iloc[0] <= k:
+        return text
+    where = REGION_WORDS[str(counts.index[0])]
+    return f"{text} When it judges, most of them ({counts.iloc[0]} of {k}) turn to {where}."
 
 
 def _patched_head(facts: Facts) -> str:
-    effects = facts.tables.top_heads
-    effects = effects[effects["contrast"] == "role"]
-    if effects.empty or facts.units < ENOUGH:
+    effects = facts.tables.head_effects
+    effects = effects[(effects["contrast"] == "role") & effects["p_adjusted"].notna()]
+    if effects.empty or facts.units.study < ENOUGH:
         return ""
-    found = effects[effects["significant"]]
-    if found.empty:
+    found = effects[effects["p_adjusted"] <= LEVEL]
+    if len(found):
+        return _largest_effect(found)
+    heads = len(effects) / effects["direction"].nunique()
+    # The smallest p of a sign-flip test, times the heads: what one clear head alone can reach.
+    if 2.0 ** (1 - facts.units.patched) * heads > LEVEL:
+        some = _examples(int(effects["n"].max()), facts.units.patched)
         return (
-            "No single head, copied from one run into the other, has an effect that survives "
-            "correction for the number of heads."
+            f"Heads were patched on only {some}: too few to tell whether a single head has an "
+            "effect, since one alone, however clear, could not survive correction for the number "
+            "of heads."
         )
+    return (
+        "No single head, copied from one run into the other, has an effect that survives "
+        "correction for the number of heads."
+    )
+
+
+def _largest_effect(found: pd.DataFrame) -> str:
     best = found.iloc[int(found["value"].abs().to_numpy().argmax())]
     runs = ("answering", "judging") if best["direction"] == "a_into_b" else ("judging", "answering")
     place = f"layer {best['layer']}, head {best['head']}"
@@ -251,7 +249,7 @@ def _patched_head(facts: Facts) -> str:
     return (
         f"Copying one head ({place}) from the {runs[0]} into the "
         f"{runs[1]} run moves the choice of its first word {abs(best['value']):.0%} of the way "
-        f"{way} the other run's: no other head does more."
+        f"{way} the other run's, the largest among the heads that survive correction."
     )
 
 
@@ -259,26 +257,38 @@ def _patched_head(facts: Facts) -> str:
 
 
 def _few_examples(facts: Facts) -> str:
-    if facts.n == 0:
+    n, units = facts.n, facts.units.study
+    if n == 0:
         return "The study holds no example."
-    if facts.n == 1:
+    if n == 1:
         return "This is a single example: it has no intervals, and nothing follows for others."
-    if facts.n >= FEW and facts.units >= ENOUGH:
+    if n >= FEW and units >= NARROW:
         return ""
-    passages = f" from {facts.units} passages" if 1 < facts.units < facts.n else ""
-    passages = " from a single passage" if facts.units == 1 else passages
-    only = f"Only {facts.n} examples{passages} were run"
-    if facts.units < ENOUGH:
+    only = f"Only {_examples(n, units)} were run"
+    if units < ENOUGH:
         return f"{only}: too few to name a direction, so the numbers only show what was measured."
+    if units < NARROW:
+        of = "passages" if units < n else "examples"
+        return (
+            f"{only}. Intervals from so few {of} are too narrow: they miss the truth more often "
+            "than they should. Take it as a first look."
+        )
     return f"{only}, so the intervals are wide: take it as a first look."
+
+
+def _examples(n: int, units: int) -> str:
+    """A number of examples, and of the passages that they share: "24 examples from 8 passages"."""
+    return f"{n} example{'s' if n != 1 else ''}{from_passages(n, units)}"
 
 
 def _unlikely_words(facts: Facts) -> str:
     mass = facts.label_mass.value
     if math.isnan(mass) or mass >= 0.5:
         return ""
+    # What would round onto the limit is not given in figures.
+    share = f"only {mass:.0%}" if mass < 0.495 else "just under half"
     return (
-        f"The verdict words get only {mass:.0%} of the probability: the model would rather say "
+        f"The verdict words get {share} of the probability: the model would rather say "
         "something else, so its verdicts are weak evidence."
     )
 

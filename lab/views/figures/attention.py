@@ -14,6 +14,7 @@ from lab.errors import LabError
 from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import reading
 from lab.instruments.summaries import tables as T
+from lab.instruments.summaries.facts import attention_units
 from lab.instruments.summaries.sentences import reading_finding
 from lab.views import palette
 from lab.views.figures.parts import INTERVALS, finished, head_axes, heatmap, records
@@ -187,7 +188,7 @@ def _span_title(ds: xr.Dataset, normalisation: str) -> str:
         normalisation=normalisation,
         aggregate="mean",
     )
-    return reading_finding(found, T.independent(ds))
+    return reading_finding(found, attention_units(ds, "generator", "evaluator"))
 
 
 def _what(what: str) -> str:

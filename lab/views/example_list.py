@@ -110,21 +110,19 @@ def _rungs(dataset: xr.Dataset) -> list[list[dict[str, Any]]]:
     """The candidates that were judged, by example; without those that were not given."""
     names = T.coordinate(dataset, "rung")
     texts = {rung: _candidates(dataset, rung) for rung in names}
-    numbers = {
-        rung: [T.numbers(dataset, variable, rung=rung) for variable in ("log_odds", "candidate_f1")]
-        for rung in names
-    }
+    log_odds = {rung: T.numbers(dataset, "log_odds", rung=rung) for rung in names}
+    is_right = {rung: right(dataset, rung) == 1 for rung in names}
     given = {rung: T.numbers(dataset, "candidate_given", rung=rung) == 1 for rung in names}
     return [
         [
             {
                 "name": rung,
                 "candidate": str(texts[rung][i]),
-                "right": bool(numbers[rung][1][i] >= 0.5),
-                "log_odds": round(float(numbers[rung][0][i]), 4),
+                "right": bool(is_right[rung][i]),
+                "log_odds": round(float(log_odds[rung][i]), 4),
             }
             for rung in names
-            if given[rung][i] and math.isfinite(numbers[rung][0][i])
+            if given[rung][i] and math.isfinite(log_odds[rung][i])
         ]
         for i in range(dataset.sizes["example"])
     ]

@@ -115,6 +115,12 @@ def test_a_string_is_split_only_for_a_gold_of_several_spans() -> None:
     assert scored("drop", "Smith and Jones", "Smith and Jones") == (1, 1)
 
 
+def test_a_gold_list_as_one_text_scores_as_right_though_its_spans_hold_separators() -> None:
+    for gold in (("Paris, France", "Rome, Italy"), ("Smith and Wesson", "Jones")):
+        assert scored("drop", ", ".join(gold), gold) == (1, 1)
+    assert scored("drop", "Rome, Italy", ("Paris, France", "Rome, Italy"))[0] == 0
+
+
 @pytest.mark.parametrize(
     ("prediction", "gold", "em", "f1"),
     [

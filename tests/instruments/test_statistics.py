@@ -192,15 +192,12 @@ def test_sign_flip_agrees_with_scipy_exact_and_random() -> None:
         assert float(S.sign_flip_test(d).p) == pytest.approx(theirs.pvalue, abs=tolerance)
 
 
-def test_sign_flip_of_binary_pairs_is_mcnemar() -> None:
+def test_sign_flip_of_binary_pairs_is_the_exact_mcnemar_test() -> None:
     a = np.array([1, 1, 1, 0, 0, 1, 1, 0, 1, 1])
     b = np.array([0, 0, 1, 0, 1, 0, 0, 0, 0, 1])
-    assert float(S.sign_flip_test(a - b).p) == pytest.approx(S.mcnemar_exact(a, b))
-
-
-def test_mcnemar_without_discordant_pairs_or_data() -> None:
-    assert S.mcnemar_exact([1, 0], [1, 0]) == 1
-    assert math.isnan(S.mcnemar_exact([np.nan], [1]))
+    only_a, only_b = int((a > b).sum()), int((a < b).sum())
+    theirs = stats.binomtest(only_a, only_a + only_b).pvalue
+    assert float(S.sign_flip_test(a - b).p) == pytest.approx(theirs)
 
 
 def test_sign_flip_under_the_null_is_uniform_enough() -> None:
@@ -422,6 +419,28 @@ def test_critical_window_worked_example() -> None:
 @pytest.mark.parametrize("curve", [[], [0.0, 0.0], [0.2, -0.1], [0.1, np.nan]])
 def test_a_curve_that_does_not_rise_has_no_window(curve: list[float]) -> None:
     assert S.critical_window(curve) is None
+
+
+@pytest.mark.parametrize(
+    ("curve", "ends", "share"),
+    [
+        ([0, 1.5, 1], (1, 1), 1.0),  # all that rises rises there, if too far
+        ([0, 1.2, 0, 1], (1, 1), 1.2 / 2.2),  # it rises once more in layer 3
+        ([0.3, -0.1, 0.9, 1], (2, 2), 1 / 1.4),
+    ],
+)
+def test_the_share_of_a_window_is_of_all_rises_where_a_curve_also_falls(
+    curve: list[float], ends: tuple[int, int], share: float
+) -> None:
+    window = S.critical_window(curve)
+    assert window is not None and (window.first, window.last) == ends
+    assert window.share == pytest.approx(share)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=1, max_size=12))
+def test_no_window_holds_more_than_everything(curve: list[float]) -> None:
+    window = S.critical_window([*curve, 1.0])
+    assert window is not None and 0 < window.share <= 1
 
 
 def test_a_curve_that_jumps_at_once_has_a_window_of_one_layer() -> None:

@@ -181,6 +181,18 @@ def test_a_judge_that_always_says_the_same_gets_one_half(verdict: float) -> None
         assert value(frame, scope="all", rung="hardest", metric=metric) == 0.5
 
 
+@pytest.mark.parametrize("rule", ["em", "f1_50", "f1_80"])
+def test_a_gold_candidate_is_right_whatever_its_score(rule: str) -> None:
+    """A joined list of spans may score as wrong against itself: it is asked all the same."""
+    ds = retest_study()
+    low = ds.copy(deep=True)
+    for score in ("candidate_f1", "candidate_em"):
+        low[score].loc[{"rung": "gold", "example": "e0"}] = 0.0
+    assert list(behaviour.right(low, "gold", rule)[[0, 1]]) == [1, 1]
+    assert math.isnan(behaviour.right(low, "gold", rule)[2])  # none was given
+    pd.testing.assert_frame_equal(behaviour.balanced(low, rule), behaviour.balanced(ds, rule))
+
+
 def test_every_rung_of_the_ladder_has_its_row_even_if_empty() -> None:
     frame = behaviour.balanced(retest_study())
     assert set(frame["rung"]) == {"hardest", *behaviour.WRONG_RUNGS}
@@ -199,12 +211,26 @@ def test_controls_give_flip_rate_shift_and_corrected_tests() -> None:
     frame = behaviour.controls(ds).set_index(["control", "metric"])
     masked = frame.loc["context_masked"]
     assert masked.loc["flip_rate", "value"] == 0.5
-    assert masked.loc["flip_rate", "p"] == pytest.approx(2 * 0.5**10)
+    assert masked.loc["flip_rate", "p"] == pytest.approx(2 * 0.5**10, rel=0.5)
     assert masked.loc["shift", "value"] == -2
     assert masked.loc["shift", "p_adjusted"] == pytest.approx(8 / 20_001)
     assert masked.loc["acceptance", "value"] == 0
     same = frame.loc["filler"]
     assert same.loc["flip_rate", "value"] == 0 and same.loc["shift", "p"] == 1
+
+
+def test_verdicts_that_flip_in_few_passages_are_few_events() -> None:
+    """24 flips are strong evidence in 24 passages, and none in two."""
+    ds = judged_study(24, 0, 0, 0).assign_coords(control=np.array(CONTROLS, dtype=object))
+    ds["control_log_odds"] = (("example", "control"), -np.ones((24, len(CONTROLS))))
+    shared = ds.assign_coords(cluster=("example", np.repeat(["p0", "p1"], 12).astype(object)))
+    alone, together = (
+        behaviour.controls(study).set_index(["control", "metric"]).loc[(CONTROLS[0], "flip_rate")]
+        for study in (ds, shared)
+    )
+    assert alone["value"] == together["value"] == 1
+    assert alone["p"] < 1e-4
+    assert together["p"] == 0.5
 
 
 def test_a_control_that_was_not_run_is_nan() -> None:
@@ -219,6 +245,9 @@ def test_little_probability_on_the_verdict_words_is_said() -> None:
     ds["label_mass"] = (("example", "rung"), np.full((12, len(RUNGS)), 0.04))
     notes = behaviour.label_mass(ds)["note"]
     assert notes.str.contains("only 4% of the probability").all()
+    ds["label_mass"][:] = 0.4976  # must not read as the half that it stays below
+    notes = behaviour.label_mass(ds)["note"]
+    assert notes.str.contains("get just under half of the probability").all()
     ds["label_mass"][:] = 0.9
     assert (behaviour.label_mass(ds)["note"] == "").all()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from synthetic_study import CONTRASTS, DIRECTIONS, SITES, synthetic_study
@@ -104,6 +105,13 @@ def test_the_window_of_the_residual_curve() -> None:
     assert set(windows["first"]) == {3} and set(windows["last"]) == {4}
     assert set(windows["half_flip_layer"]) == {3}
     assert windows["held"].to_numpy() == pytest.approx(np.full(6, 0.8))
+
+
+def test_the_layer_of_half_the_flips_is_the_first_whatever_later_ones_do() -> None:
+    curve = {"contrast": "role", "direction": "a_into_b", "site": "resid", "layer": range(4)}
+    rates = {"value": [0.1, 0.2, 0.3, 1.0], "flip_rate": [0.6, 0.1, 0.1, 0.9]}
+    (row,) = patching.windows(pd.DataFrame(curve | rates)).to_dict("records")
+    assert row["half_flip_layer"] == 0
 
 
 def test_a_study_without_patching_gives_empty_tables() -> None:

@@ -576,7 +576,7 @@ def test_lines_over_layers_and_runs_before_and_after_are_drawn(host):
     ]
     show(page, views=["bench"], bench={**BENCH, "result": result("layers", lines=lines)})
     bench = page.locator("[data-view=bench]")
-    assert "residual carries half of the difference from layer 3 on" in bench.locator(
+    assert "residual first carries half of the difference at layer 3" in bench.locator(
         "svg"
     ).get_attribute("aria-label")
     patched = result("set", after=run_of(LONG))

@@ -93,9 +93,10 @@ def score(prediction: str | Sequence[str], golds: Sequence[Sequence[str]]) -> tu
     """(exact match, F1), each the best over the gold alternatives.
 
     A list is taken as the spans that were predicted. A plain string is one span against a gold of
-    one span, and is split by `split_spans` against a gold of several: the official metric takes
-    lists and leaves their parsing to the system. That uses the gold to choose between two ways of
-    reading the same words ("July 4, 1990" must not be split), never to choose the words.
+    one span, and is split by `split_spans` against a gold of several, or as the gold is where it
+    has just its words ("Paris, France, Rome, Italy"): the official metric takes lists and leaves
+    their parsing to the system. That uses the gold to choose between ways of reading the same words
+    ("July 4, 1990" must not be split), never to choose the words.
     Alternatives whose first span is blank are ignored, as officially.
     """
     results = [
@@ -110,4 +111,6 @@ def score(prediction: str | Sequence[str], golds: Sequence[Sequence[str]]) -> tu
 def _as_spans(prediction: str | Sequence[str], gold: Sequence[str]) -> Sequence[str]:
     if not isinstance(prediction, str):
         return prediction
+    if len(gold) > 1 and tokens(prediction) == tokens(", ".join(gold)):
+        return gold
     return split_spans(prediction) if len(gold) > 1 else [prediction]

@@ -172,7 +172,8 @@ def _edits(kept: Captured, pair: int, source: int, place: int, layers: bool) -> 
 def window_of(sweep: Sweep, direction: int, share: float = 0.8) -> S.Window | None:
     """The shortest run of layers in which ``share`` of the residual's restoration comes about.
 
-    None where it does not rise. The curve is the ratio of means over pairs, one point a layer.
+    See `critical_window`. None where it does not rise. The curve is the ratio of means over pairs,
+    one point a layer.
 
     Raises:
         LabError: the sweep was run without layers.

@@ -31,7 +31,6 @@ from lab.instruments.statistics.resampling import (
 from lab.instruments.statistics.testing import (
     SignFlip,
     benjamini_hochberg,
-    mcnemar_exact,
     sign_flip_test,
 )
 from lab.instruments.statistics.verdicts import (
@@ -65,7 +64,6 @@ __all__ = [
     "expected_jaccard",
     "geometric_mean_ratio",
     "jaccard",
-    "mcnemar_exact",
     "mean_estimate",
     "proportion",
     "ratio_of_means",

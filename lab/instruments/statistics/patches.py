@@ -76,7 +76,7 @@ def restoration_of_means(
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Consecutive layers, both ends included, and the share of the total increase they hold."""
+    """Consecutive layers, both ends included, and the share of all rises that falls into them."""
 
     first: int
     last: int
@@ -84,20 +84,28 @@ class Window:
 
 
 def critical_window(curve: ArrayLike, share: float = 0.8) -> Window | None:
-    """The shortest run of layers that holds ``share`` of a restoration curve's total increase.
+    """The shortest run of layers in which a restoration curve rises by ``share`` of its last value.
 
-    Increments are R(l) - R(l - 1), with 0 before the first layer. Of equally short runs the one
-    that holds most wins, then the earliest. None where the curve is missing or does not rise.
+    Increments are R(l) - R(l - 1), with 0 before the first layer; they add up to the last value. Of
+    equally short runs the one with the greatest sum wins, then the earliest. None where the curve
+    is missing or does not rise.
+
+    The window's share is the sum of its positive increments over the sum of all positive ones. For
+    a curve that never falls this is what the window holds of the last value, ``share`` or more. A
+    curve that rises and falls may rise in other layers too, so that its window has less; never
+    does one have more than 1, however far the curve overshoots in it.
     """
     values = np.asarray(curve, dtype=float).reshape(-1)
     if values.size == 0 or np.isnan(values).any() or values[-1] <= 0:
         return None
     padded = np.concatenate([[0.0], values])
+    rises = np.diff(padded).clip(min=0)
     for length in range(1, values.size + 1):
         held = (padded[length:] - padded[:-length]) / values[-1]
         best = int(np.argmax(held))
         if held[best] >= share - 1e-9:
-            return Window(best, best + length - 1, float(held[best]))
+            inside = slice(best, best + length)
+            return Window(best, inside.stop - 1, min(1.0, rises[inside].sum() / rises.sum()))
     return None
 
 

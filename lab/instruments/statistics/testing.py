@@ -14,7 +14,6 @@ from lab.instruments.statistics.resampling import (
     CHUNK,
     Floats,
     cluster_sums,
-    columns_of,
     kept_codes,
 )
 
@@ -103,22 +102,6 @@ def _all_signs(start: int, size: int, units: int) -> Floats:
 
 def _random_signs(rng: np.random.Generator, size: int, units: int) -> Floats:
     return np.asarray(rng.integers(0, 2, (size, units), dtype=np.int8) * 2.0 - 1.0)
-
-
-def mcnemar_exact(first: ArrayLike, second: ArrayLike) -> float:
-    """Exact two-sided McNemar p-value of paired yes/no outcomes; 1 where no pair differs.
-
-    Equals the exact sign-flip test of the differences. NaN pairs are left out; NaN if none is left.
-    """
-    pairs = columns_of((first, second))
-    pairs = pairs[:, ~np.isnan(pairs).any(axis=0)]
-    if pairs.shape[1] == 0:
-        return math.nan
-    only_first = int(((pairs[0] > 0) & (pairs[1] <= 0)).sum())
-    only_second = int(((pairs[0] <= 0) & (pairs[1] > 0)).sum())
-    if only_first + only_second == 0:
-        return 1.0
-    return float(stats.binomtest(only_first, only_first + only_second).pvalue)
 
 
 def benjamini_hochberg(p: ArrayLike) -> Floats:

@@ -50,13 +50,18 @@ METRICS = (
 
 
 def right(ds: xr.Dataset, rung: str, rule: str = "f1_50") -> Floats:
-    """For each example, whether its candidate is right: 1, 0, or NaN where there is none."""
+    """For each example, whether its candidate is right: 1, 0, or NaN where there is none.
+
+    A gold candidate is right by definition. Its score may say otherwise: metrics compare answers,
+    and a gold answer may be a list of spans whose text does not show where one of them ends.
+    """
     if rule not in RULES:
         raise LabError(f"Unknown rule {rule!r} for right answers: use one of {', '.join(RULES)}.")
     em = T.numbers(ds, "candidate_em", rung=rung)
     f1 = T.numbers(ds, "candidate_f1", rung=rung)
     given = T.numbers(ds, "candidate_given", rung=rung)
-    return np.where(given == 0, np.nan, RULES[rule](em, f1))
+    found = np.where(given == 0, np.nan, RULES[rule](em, f1))
+    return np.where(np.isnan(found), np.nan, 1.0) if rung == "gold" else found
 
 
 def agreement(ds: xr.Dataset, rule: str = "f1_50") -> pd.DataFrame:
@@ -146,15 +151,15 @@ def balanced(ds: xr.Dataset, rule: str = "f1_50", families: bool = False) -> pd.
     each question, see HARDEST), metric, value, low, high, n (questions), method. Metrics:
     ``balanced_accuracy`` (0.5 is chance, whatever the judge leans to), ``auroc`` of the log-odds,
     ``pair_share`` (questions whose right candidate has the higher log-odds; a tie counts half),
-    ``accepts_right`` and ``accepts_wrong``. The right candidate is the gold answer, and wrong
-    candidates that happen to be right are left out. So are questions that the passages do not
-    answer: their right candidate is always the same word, so that a judge could tell it, or
+    ``accepts_right`` and ``accepts_wrong``. The right candidate is the gold answer, whatever its
+    score; wrong candidates that happen to be right are left out. So are questions that the passages
+    do not answer: their right candidate is always the same word, so that a judge could tell it, or
     dislike it, without reading. By all examples and by dataset; ``families=True`` adds families.
     """
     names = ["scope", "name", "rung", "metric"]
     if not T.has(ds, "log_odds", "candidate_f1"):
         return T.table([], names)
-    no_use = (right(ds, "gold", rule) == 0) | (T.numbers(ds, "answerable") == 0)
+    no_use = T.numbers(ds, "answerable") == 0
     gold = np.where(no_use, np.nan, T.numbers(ds, "log_odds", rung="gold"))
     wrong = {
         rung: np.where(right(ds, rung, rule) == 0, T.numbers(ds, "log_odds", rung=rung), np.nan)
@@ -207,9 +212,10 @@ def controls(ds: xr.Dataset) -> pd.DataFrame:
     """What each change of the prompt does to the verdict on the model's own answer.
 
     Columns: control, metric, value, low, high, n, method, p, p_adjusted. Metrics: ``flip_rate``
-    (verdict differs from that of the unmodified prompt; p: exact McNemar test of the acceptance),
-    ``shift`` (mean change of the log-odds, in logits; p: sign-flip test), ``acceptance``.
-    p-values are corrected over the controls (Benjamini-Hochberg).
+    (verdict differs from that of the unmodified prompt; p: sign-flip test of the change in
+    acceptance, the exact McNemar test where each example has a passage of its own and there are
+    few), ``shift`` (mean change of the log-odds, in logits; p: sign-flip test), ``acceptance``.
+    The tests flip whole clusters. p-values are corrected over the controls (Benjamini-Hochberg).
     """
     names = ["control", "metric"]
     if not T.has(ds, "control_log_odds", "log_odds"):
@@ -222,7 +228,10 @@ def controls(ds: xr.Dataset) -> pd.DataFrame:
         known = ~np.isnan(shift)
         was, now = (np.where(known, x > 0, np.nan) for x in (before, after))
         found = {
-            "flip_rate": (S.proportion(np.abs(now - was), clusters), S.mcnemar_exact(was, now)),
+            "flip_rate": (
+                S.proportion(np.abs(now - was), clusters),
+                float(S.sign_flip_test(now - was, clusters).p),
+            ),
             "shift": (
                 S.mean_estimate(shift, clusters),
                 float(S.sign_flip_test(shift, clusters).p),
@@ -259,7 +268,9 @@ def label_mass(ds: xr.Dataset) -> pd.DataFrame:
 def _mass_note(estimate: Estimate) -> str:
     if math.isnan(estimate.value) or estimate.value >= 0.5:
         return ""
+    # What would round onto the limit is not given in figures.
+    share = f"only {estimate.value:.0%}" if estimate.value < 0.495 else "just under half"
     return (
-        f"The verdict words get only {estimate.value:.0%} of the probability: "
+        f"The verdict words get {share} of the probability: "
         "the verdict compares two words that the model would rarely say."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -167,7 +168,9 @@ def without_meaning(runs: Sequence[Run], metric: str, called: str = "this model"
     judged = metric in ON_VERDICTS and not any(run.name in SCORED_ONLY for run in runs)
     masses = [said_at_all(run) for run in runs if judged]
     if masses and min(masses) < LEAST_MASS:
-        return f"asked to judge, {called} says a verdict word with {min(masses):.0%} probability"
+        # Never rounded up to the limit that it lies below.
+        share = math.floor(100 * min(masses) + 1e-9)
+        return f"asked to judge, {called} says a verdict word with {share}% probability"
     return ""
 
 

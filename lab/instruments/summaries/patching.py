@@ -99,9 +99,10 @@ def layers(ds: xr.Dataset) -> pd.DataFrame:
 def windows(curves: pd.DataFrame, share: float = 0.8) -> pd.DataFrame:
     """The layers in which the residual curve rises, from the table of :func:`layers`.
 
-    Columns: contrast, direction, first, last (the shortest run of layers with ``share`` of the
-    rise; -1 where the curve does not rise), held (share in it), half_flip_layer (the first layer
-    whose patch flips at least half of the examples; -1 where none does), n_layers.
+    Columns: contrast, direction, first, last (the shortest run of layers in which it rises by
+    ``share`` of its last value; -1 where it does not rise), held (the part of all its rises that
+    falls into them, see `critical_window`), half_flip_layer (the first layer whose patch flips at
+    least half of the examples, whatever later ones do; -1 where none does), n_layers.
     """
     rows = []
     residual = curves[curves["site"] == "resid"]

@@ -57,7 +57,7 @@ def reading_finding(ratio: Estimate, units: int) -> str:
     if min(units, ratio.n) < ENOUGH or math.isnan(ratio.low):
         return (
             "Too few examples to say whether the passage gets less attention when the model judges "
-            f"(ratio {ratio.value:.1f}, n = {ratio.n}{from_passages(ratio.n, units)})"
+            f"(ratio {ratio.value:.2f}, n = {ratio.n}{from_passages(ratio.n, units)})"
         )
     if ratio.excludes(1):
         change = less(ratio.value) if ratio.value > 1 else more(1 / ratio.value)

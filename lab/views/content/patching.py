@@ -67,8 +67,8 @@ def window_table(windows: pd.DataFrame) -> Table:
         "contrast",
         "direction",
         "layers in which R rises most",
-        "share of the rise in them",
-        "first choice changes in half of the runs from",
+        "share of all rises in them",
+        "first layer to change half of the first choices",
     )
     return table("Layers in which the residual stream comes to carry the difference", columns, rows)
 

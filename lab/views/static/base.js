@@ -11,12 +11,22 @@ const SVG = "http://www.w3.org/2000/svg",
 
 const known = x => x != null && !Number.isNaN(x),
   minus = text => (Number(text) === 0 ? text.replace("-", "") : text.replace("-", "\u2212")),
-  fixed = (x, digits = 2) => (known(x) ? minus(x.toFixed(digits)) : "\u2013");
-const points = x => (known(x) ? minus((100 * x).toFixed(Math.abs(x) >= 0.0995 || Math.abs(x) < 0.00005 ? 0 : 1)) : "\u2013"),
-  percent = x => points(x) + (known(x) ? NB + "%" : ""),
-  times = x => (known(x) ? x.toFixed(x < 0.995 ? 2 : x < 9.95 ? 1 : 0) + NB + "\u00d7" : "\u2013"),
+  /* The same numbers as in format.py: more decimals where x would round onto none, no difference. */
+  apart = (x, digits, none) => {
+    let d = digits;
+    while (d < 4 && x !== none && Number(x.toFixed(d)) === none) d++;
+    return minus(x.toFixed(d < 4 ? d : digits));
+  },
+  fixed = (x, digits = 2) => (known(x) ? apart(x, digits, 0) : "\u2013"),
+  format = text => (x, least = 0) => (known(x) ? text(x, least) : "\u2013"),
+  points = format((x, least) => apart(100 * x, Math.max(Math.abs(x) < 0.0995 ? 1 : 0, least), 0)),
+  percent = format((x, least) => apart(100 * x, Math.max(Math.abs(x) < 0.0995 && Math.abs(x) >= 0.00005 ? 1 : 0, least)) + NB + "%"),
+  times = format((x, least) => apart(x, Math.max(x < 1.995 ? 2 : x < 9.95 ? 1 : 0, least), 1) + NB + "\u00d7"),
   chance = q => (q < 0.001 ? "q < .001" : "q = " + q.toFixed(3).replace(/^0/, "")),
-  range = (low, high, format) => (known(low) ? ` [${format(low)}, ${format(high)}]` : ""),
+  range = (low, high, form) => {
+    const least = Math.max(...[low, high].map(x => (form(x).split(NB)[0].split(".")[1] || "").length));
+    return known(low) ? ` [${form(low, least)}, ${form(high, least)}]` : "";
+  },
   largestAt = values => values.reduce((best, x, i) => (Math.abs(x) > Math.abs(values[best]) ? i : best), 0),
   /* What value(i) gives of each span, in words, from the largest down. */
   ranked = (spans, value, form, least = 0) => spans.map(({ label }, i) => [label, value(i)])

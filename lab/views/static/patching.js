@@ -46,7 +46,7 @@ function restorationCurves(box, ctx, sites) {
     const say = layer => `Layer ${layer}: ` + shown.map(({ label, value, low, high, flip }) =>
       `${label} R = ${fixed(value[layer])}${range(low[layer], high[layer], fixed)}${flips(flip[layer])}`).join("; ") + ".";
     const half = shown[0].value.findIndex(value => value >= 0.5);
-    const svg = drawing(width, height + 20, `Restoration by layer. ${shown[0].label} ${half < 0 ? "stays below a half" : "carries half of the difference from layer " + half + " on"}. ${say(layers - 1)}`,
+    const svg = drawing(width, height + 20, `Restoration by layer. ${shown[0].label} ${half < 0 ? "stays below a half" : "first carries half of the difference at layer " + half}. ${say(layers - 1)}`,
       layerAxis(layers), ...stops.map(value => s(value === 0.5 ? "path.rl-grid" : "path.rl-grid.rl-strong", { d: `M${x(value)} 0V${height}` })),
       ...shown.flatMap(site => [s("path", { d: band(site), fill: `var(--${site.colour})`, "fill-opacity": 0.18 }),
         s("path.rl-line", { d: path(pairs(site.value)), stroke: `var(--${site.colour})` })]),

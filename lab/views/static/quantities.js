@@ -2,8 +2,7 @@
 
 const normOf = ctx => ctx.data.norms.find(norm => norm.name === ctx.store.get("norm")),
   formatOf = norm => (norm.unit === "share" ? percent : times),
-  factor = x => minus(x.toFixed(Math.abs(x) < 0.995 ? 2 : 1)),
-  gapOf = norm => (norm.unit === "share" ? points : factor),
+  gapOf = norm => (norm.unit === "share" ? points : fixed),
   largest = values => values.reduce((top, value) => (known(value) ? Math.max(top, Math.abs(value)) : top), 1e-9),
   patchOf = (ctx, key) => ctx.data.patching.find(p => p.key === key);
 
@@ -32,7 +31,7 @@ function quantityOf(ctx, which) {
     about = `${norm.of} on the passage, mean over examples, n${NB}=${NB}${ctx.data.n}`;
   if (which === "difference") {
     const limit = largest(maps.difference.value),
-      top = share ? `${points(limit)} points` : factor(limit);
+      top = share ? `${points(limit)} points` : fixed(limit);
     return { map: maps.difference, limit, colours: ["eva", "gen"], form: gapOf(norm), words, label: "generator minus evaluator",
       ends: ["\u2212" + top, "0", "+" + top], note: `Difference of ${about}${share ? "; in percentage points" : ""}.` };
   }

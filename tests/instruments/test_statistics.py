@@ -460,3 +460,11 @@ def test_jaccard_and_what_chance_gives() -> None:
     ]
     assert S.expected_jaccard(30, 6, 6) == pytest.approx(np.mean(drawn), abs=0.005)
     assert S.expected_jaccard(5, 5, 5) == 1
+
+
+def test_one_clear_head_of_thousands_survives_the_correction():
+    rng = np.random.default_rng(0)
+    differences = rng.normal(size=(24, 1_200))
+    differences[:, 7] = np.abs(differences[:, 7]) + 3
+    adjusted = S.benjamini_hochberg(S.sign_flip_test(differences).p)
+    assert np.flatnonzero(adjusted <= 0.05).tolist() == [7]

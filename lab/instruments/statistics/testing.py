@@ -17,6 +17,8 @@ from lab.instruments.statistics.resampling import (
     kept_codes,
 )
 
+LEAST_DRAWS, DRAWS_A_CELL = 20_000, 40
+
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
@@ -38,7 +40,7 @@ class SignFlip:
 def sign_flip_test(
     differences: ArrayLike,
     clusters: ArrayLike | None = None,
-    n_draws: int = 20_000,
+    n_draws: int | None = None,
     exact_up_to: int = 15,
     max_statistic: bool = False,
     seed: int = 0,
@@ -50,7 +52,9 @@ def sign_flip_test(
             the others is a test of its own, with the same sign patterns. NaN counts for nothing.
         clusters: units of one cluster are flipped together.
         n_draws: random sign patterns, where there are more than ``exact_up_to`` units; then
-            p = (b + 1) / (draws + 1), so that 1 / (draws + 1) is the smallest p there can be.
+            p = (b + 1) / (draws + 1), so that 1 / (draws + 1) is the smallest p there can be. By
+            default 20,000, and 40 for each cell where that is more, so that one cell alone can
+            survive a correction for all of them at the 5 % level.
         max_statistic: compare every cell with the largest standardised |mean| over all cells of
             each pattern, which controls the chance of any false finding (Westfall and Young).
 
@@ -76,7 +80,8 @@ def sign_flip_test(
             sums = np.nan_to_num(sums / np.sqrt((sums**2).sum(axis=0)))
     units = len(sums)
     exact = units <= exact_up_to
-    total = 2 ** (units - 1) if exact else n_draws
+    wanted = max(LEAST_DRAWS, DRAWS_A_CELL * flat.shape[1]) if n_draws is None else n_draws
+    total = 2 ** (units - 1) if exact else wanted
     observed = np.abs(sums.sum(axis=0))
     observed -= 1e-9 * np.abs(sums).sum(axis=0)  # equal sums may differ in the last bits
     extreme = np.zeros(sums.shape[1], dtype=np.int64)

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 
 from lab.engine.lens import Lens
+from lab.engine.traits import logit_scale, write_scale
 from lab.errors import LabError
 
 LARGE = 1e4
@@ -17,7 +18,7 @@ LARGE = 1e4
 def head_writes(
     lens: Lens, layer: int, head: int, z: Float[torch.Tensor, "*run d_head"]
 ) -> Float[torch.Tensor, "*run d_model"]:
-    """What a head's output writes into the residual stream: z W_O.
+    """What a head's output writes into the residual stream: z W_O, scaled as the model adds it.
 
     Raises:
         LabError: the architecture norms attention outputs before adding them, so that no head has
@@ -29,7 +30,7 @@ def head_writes(
             f"{lens.architecture} norms the attention output before it is added, so that a single "
             "head's contribution to the logits is not defined. Use ablation and patching instead."
         )
-    return z.float() @ block.attn.W_O[head].float()
+    return z.float() @ block.attn.W_O[head].float() * write_scale(lens.config)
 
 
 @torch.no_grad()
@@ -42,17 +43,27 @@ def direct_logits(
 
     This is direct logit attribution (as in Elhage et al. 2021, "A Mathematical Framework for
     Transformer Circuits"): with the norm's scale taken from the whole stream, logits are linear in
-    its parts. A softcap on the logits is left out.
+    its parts. A scale of the logits is theirs too; a softcap on them is left out.
 
     Args:
         lens: the model.
         write: the part, such as what one head writes.
         final: the whole residual stream behind the last block.
+
+    Raises:
+        LabError: the model makes its logits in a way that is not known here.
     """
+    if not lens.asked_logits:
+        raise LabError(
+            f"{lens.architecture} makes its logits from the residual stream in a way of its own, "
+            "so that the contribution of a part of it is not known. Use ablation and patching "
+            "instead."
+        )
     part, scale = _normed(lens, write)
     whole = _normed(lens, final)[1]
     weight = lens.twin.get_output_embeddings().weight.float()
-    return ((part * (scale / whole)[:, None]) @ weight.T).cpu().numpy()
+    logits = (part * (scale / whole)[:, None]) @ weight.T * logit_scale(lens.config)
+    return logits.cpu().numpy()
 
 
 def _normed(

@@ -62,6 +62,18 @@ class Edit:
             )
         if not self.positions:
             raise LabError(f"An edit of {self.site!r} in layer {self.layer} names no position.")
+        self._check_add()
+
+    def _check_add(self) -> None:
+        if self.add is None:
+            return
+        shape = tuple(getattr(self.add, "shape", ()))
+        if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != len(self.positions)):
+            raise LabError(
+                f"An edit of {self.site!r} in layer {self.layer} adds values of the shape "
+                f"{list(shape)} at {len(self.positions)} position(s): give one vector, [d], or one "
+                f"for each position, [{len(self.positions)}, d]."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +83,8 @@ class Block:
     Attributes:
         layer: block index.
         queries: token indices that may no longer look ...
-        keys: ... at these token indices. A query always keeps itself, since a row without any
-            key has no meaning.
+        keys: ... at these token indices; none cuts nothing. A query always keeps itself, since a
+            row without any key has no meaning.
         heads: query heads concerned; None means all of the layer.
 
     The knockout of Geva et al. 2023 (arXiv 2304.14767) is a list of these over a window of layers.
@@ -86,6 +98,10 @@ class Block:
     def __post_init__(self) -> None:
         if not self.queries:
             raise LabError(f"A block of attention in layer {self.layer} names no query position.")
+        if self.heads is not None and not self.heads:
+            raise LabError(
+                f"A block of attention in layer {self.layer} names no head: heads=None means all."
+            )
 
 
 Change = Edit | Block
@@ -127,8 +143,10 @@ def ablated(
         reference: values of the same activation on other prompts of the same kind.
 
     Raises:
-        LabError: mean or resample without a reference.
+        LabError: mean or resample without a reference, or no such way.
     """
+    if how not in ("zero", "mean", "resample"):
+        raise LabError(f"Unknown ablation {how!r}: use 'zero', 'mean' or 'resample'.")
     if how == "zero":
         return Edit(site, layer, tuple(positions), head)
     if reference is None or reference.ndim != 2 or not len(reference):

@@ -10,6 +10,8 @@ from jaxtyping import Float
 
 from lab.engine.edits import HOOKS
 from lab.engine.lens import Lens
+from lab.engine.requests import check_ids, check_tokens
+from lab.errors import LabError
 
 
 def head_gradients(
@@ -23,7 +25,16 @@ def head_gradients(
         lens: the model.
         tokens: the prompt.
         answers: token ids of both answers; spellings of one are summed as probabilities.
+
+    Raises:
+        LabError: the prompt is empty or too long, an answer has no token, or a token id is out of
+            range.
     """
+    check_tokens(lens, tokens)
+    for listed in answers:
+        if not len(listed):
+            raise LabError("An answer without tokens has no odds: give at least one token id.")
+        check_ids(lens, listed, "the answers")
     # A zero added to each head output is a leaf of its own, whatever the output depends on.
     shape = (lens.n_heads, int(lens.bridge.blocks[0].attn.W_O.shape[1]))
     leaves = [
@@ -32,7 +43,7 @@ def head_gradients(
     ]
     hooks = [(HOOKS["head"].format(layer), _added(leaf)) for layer, leaf in enumerate(leaves)]
     ids = torch.tensor([list(tokens)], device=lens.device)
-    with torch.enable_grad():
+    with lens.lock, torch.enable_grad():
         row = lens.bridge.run_with_hooks(ids, fwd_hooks=hooks)[0, -1].float()
         a, b = (row[list(listed)].logsumexp(0) for listed in answers)
         gradients = torch.autograd.grad(a - b, leaves)

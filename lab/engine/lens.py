@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float
 
+from lab.engine import traits
 from lab.engine.forward import Keep, Trace, run_packed
 from lab.engine.packing import Branch, chunks, trunk_length
-from lab.engine.trunks import TrunkStore, fast_twin
+from lab.engine.requests import check_request, check_tokens
+from lab.engine.trunks import FUSED, TrunkStore, fast_twin
 from lab.engine.weights import reason
 from lab.errors import LabError
 
@@ -46,9 +49,13 @@ class Lens:
         adapter: what was merged into them, if anything.
         prompting: how it is asked unless told otherwise, as arguments of a Prompter: as its adapter
             was trained, or as was found to suit the model; empty where nothing is known.
-        packed: whether branches run packed; False after a failed self-check, then each branch
-            runs alone, exactly and slowly.
-        notes: what the self-check found out of the ordinary, as sentences.
+        packed: whether branches run packed; False after a failed self-check, or for a model that
+            masks by row; then each branch runs alone, exactly and slowly.
+        grow: whether rows are born at the layer of their first change; False after a failed
+            self-check, then all run through all layers.
+        asked_logits: whether logits of asked tokens alone are those of the whole vocabulary.
+        knockouts: whether attention edges can be cut; if not, a `Block` is refused.
+        notes: what was found out of the ordinary when it was made, as sentences.
     """
 
     name: str
@@ -63,13 +70,20 @@ class Lens:
     packed: bool = True
     grow: bool = True
     asked_logits: bool = True
+    knockouts: bool = True
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.trunks = TrunkStore(self.twin, self.sliding)
+        self._borders = traits.borders(self.config)
+        self.trunks = TrunkStore(self.twin, self.sliding, self._borders)
         self._grams: dict[int, torch.Tensor] = {}
         # Hooks of two runs at once would fire in each other's passes.
         self.lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        changed = self.adapter.name if self.adapter else None
+        size = f"{self.n_layers} layers x {self.n_heads} heads"
+        return f"Lens({self.name!r}, {size}, adapter={changed!r})"
 
     # What the model is
 
@@ -116,13 +130,7 @@ class Lens:
 
     def window(self, layer: int) -> int | None:
         """How many last tokens a layer sees, itself included; None for all."""
-        window = getattr(self.config, "sliding_window", None)
-        if not window or getattr(self.config, "use_sliding_window", True) is False:
-            return None
-        types = getattr(self.config, "layer_types", None)
-        if types is not None and types[layer] != "sliding_attention":
-            return None
-        return int(window)
+        return traits.window(self.config, layer)
 
     # Running
 
@@ -134,52 +142,49 @@ class Lens:
         and is remembered; the rest of all branches runs as one packed sequence.
 
         Raises:
-            LabError: a prompt is longer than the model's window, or a position, layer or head is
-                out of range, or the model lacks an asked site.
+            LabError: a prompt is longer than the model's window, or a token, position, layer or
+                head is out of range, or the model lacks an asked site, or cannot be knocked out.
         """
+        keep = keep or Keep()
+        check_request(self, branches, keep)
         with self.lock:
-            return self._run(branches, keep or Keep())
+            if isinstance(keep.logits, bool) or self.asked_logits:
+                return self._run(branches, keep)
+            whole = self._run(branches, replace(keep, logits=True))
+        return [_only(trace, keep.logits) for trace in whole]
 
     def _run(self, branches: Sequence[Branch], keep: Keep) -> list[Trace]:
-        if not branches:
-            return []
-        for branch in branches:
-            self._check(branch)
         if not self.packed:
             return [run_packed(self, [b], None, keep, grow=False)[0] for b in branches]
-        asked = keep.logits
-        if not isinstance(asked, bool) and not self.asked_logits:
-            keep = Keep(True, keep.attention, keep.value_norms, keep.heads, keep.mlp, keep.resid)
+        sides: dict[int, list[int]] = defaultdict(list)
+        for index, branch in enumerate(branches):
+            sides[traits.side(self._borders, len(branch.tokens))].append(index)
+        traces: dict[int, Trace] = {}
+        for indices in sides.values():
+            found = self._run_side([branches[i] for i in indices], keep)
+            traces.update(zip(indices, found, strict=True))
+        return [traces[i] for i in range(len(branches))]
+
+    def _run_side(self, branches: Sequence[Branch], keep: Keep) -> list[Trace]:
+        """Traces of branches that lie on one side of all borders, and so may share keys."""
         length = trunk_length(branches)
+        if not self._same_side(length, len(branches[0].tokens)):
+            length = 0
         trunk = self.trunks.get(branches[0].tokens[:length]) if length else None
         traces: dict[int, Trace] = {}
-        for group in chunks(branches, length, self._most_rows(length)):
+        for group in chunks(branches, length, self._most_rows(length), grow=self.grow):
             found = run_packed(self, [branches[i] for i in group], trunk, keep, grow=self.grow)
             traces.update(zip(group, found, strict=True))
-        ordered = [traces[i] for i in range(len(branches))]
-        if keep.logits is not asked and not isinstance(asked, bool):
-            ordered = [_only(trace, asked) for trace in ordered]
-        return ordered
+        return [traces[i] for i in range(len(branches))]
+
+    def _same_side(self, a: int, b: int) -> bool:
+        """Whether sequences of these lengths may share keys."""
+        return traits.side(self._borders, a) == traits.side(self._borders, b)
 
     def _most_rows(self, trunk: int) -> int:
         """Rows B such that heads * B * (trunk + B) scores stay below the limit."""
         cells = MOST_SCORE_BYTES / (4 * self.n_heads)
         return max(1, int(((trunk**2 + 4 * cells) ** 0.5 - trunk) / 2))
-
-    def _check(self, branch: Branch) -> None:
-        if len(branch.tokens) > self.max_tokens:
-            raise LabError(
-                f"A prompt of {len(branch.tokens)} tokens does not fit {self.name}, whose window "
-                f"is {self.max_tokens} tokens."
-            )
-        for change in branch.changes:
-            if not 0 <= change.layer < self.n_layers:
-                raise LabError(
-                    f"{self.name} has layers 0 to {self.n_layers - 1}, not {change.layer}."
-                )
-            head = getattr(change, "head", None)
-            if head is not None and not 0 <= head < self.n_heads:
-                raise LabError(f"{self.name} has heads 0 to {self.n_heads - 1}, not {head}.")
 
     @torch.no_grad()
     def generate(
@@ -189,7 +194,12 @@ class Lens:
 
         Ends at the model's end-of-sequence tokens, after ``max_new_tokens``, or with the first
         token after which the new text, white space before it aside, holds a ``stop`` string.
+
+        Raises:
+            LabError: the prompt is empty, does not fit with its answer, or holds a token id that is
+                out of range.
         """
+        check_tokens(self, tokens)
         if len(tokens) + max_new_tokens > self.max_tokens:
             raise LabError(
                 f"A prompt of {len(tokens)} tokens and an answer of up to {max_new_tokens} do not "
@@ -202,17 +212,20 @@ class Lens:
         self, tokens: Sequence[int], max_new_tokens: int, stop: Sequence[str]
     ) -> tuple[int, ...]:
         ends = self.end_ids()
-        cache = self.trunks.get(tokens[:-1]).fresh_cache() if len(tokens) > 1 else None
-        step, new = [tokens[-1]], []
+        whole, new = list(tokens), list[int]()
+        held = len(whole) - 1
+        cache = self.trunks.get(whole[:held]).fresh_cache() if held else None
         for _ in range(max_new_tokens):
-            ids = torch.tensor([step], device=self.device)
+            if not self._same_side(held, len(whole)):
+                held, cache = 0, None
+            ids = torch.tensor([whole[held:]], device=self.device)
             output = self.twin(input_ids=ids, past_key_values=cache, use_cache=True)
-            cache = output.past_key_values
+            held, cache = len(whole), output.past_key_values
             token = int(output.logits[0, -1].argmax())
             if token in ends:
                 break
             new.append(token)
-            step = [token]
+            whole.append(token)
             if stop and any(s in self.tokenizer.decode(new).lstrip() for s in stop):
                 break
         return tuple(new)
@@ -228,8 +241,12 @@ class Lens:
         """TransformerLens's ActivationCache of one prompt, for exploring by hand.
 
         It holds every activation: hundreds of MB for 200 tokens on the default model.
+
+        Raises:
+            LabError: the prompt is empty or too long, or holds a token id that is out of range.
         """
         tokens: Any = getattr(prompt, "token_ids", prompt)
+        check_tokens(self, tokens)
         with self.lock, torch.no_grad():
             ids = torch.tensor([list(tokens)], device=self.device)
             return self.bridge.run_with_cache(ids)[1]
@@ -260,6 +277,7 @@ class Lens:
         index = torch.tensor(ids, device=self.device)
         bias = None if head.bias is None else head.bias[index]
         logits = torch.nn.functional.linear(final, head.weight[index], bias)
+        logits = logits * traits.logit_scale(self.config)
         cap = getattr(self.config, "final_logit_softcapping", None)
         return cap * torch.tanh(logits / cap) if cap else logits
 
@@ -277,14 +295,7 @@ class Lens:
 
 def _only(trace: Trace, ids: tuple[int, ...]) -> Trace:
     assert trace.logits is not None
-    return Trace(
-        trace.logits[:, list(ids)],
-        trace.attention,
-        trace.value_norms,
-        trace.heads,
-        trace.mlp,
-        trace.resid,
-    )
+    return replace(trace, logits=trace.logits[:, list(ids)])
 
 
 def lens_from(
@@ -302,6 +313,8 @@ def lens_from(
 
     Raises:
         LabError: TransformerLens has no adapter for the architecture, or the self-check fails.
+
+    Without ``check`` nothing is known of what TransformerLens's hooks do in this architecture.
     """
     from transformer_lens.model_bridge import TransformerBridge
 
@@ -331,6 +344,17 @@ def lens_from(
         name, bridge, bridge.original_model, tokenizer, twin, source, sha256, adapter,
         dict(prompting or {}),
     )  # fmt: skip
+    if twin.config._attn_implementation != FUSED:
+        lens.notes.append(
+            f"{lens.architecture}: trunks run on plain attention, because this model cannot be "
+            "switched to the fused kernel."
+        )
+    if traits.masks_by_row(lens.config):
+        lens.packed = False
+        lens.notes.append(
+            f"{lens.architecture}: branches run one by one, because this model masks keys by their "
+            "number in the sequence, which packed rows do not keep."
+        )
     if check:
         check_lens(lens)
     return lens

@@ -16,7 +16,7 @@ patch, also where the prompts share no trunk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -45,11 +45,21 @@ class Branch:
             raise LabError("A branch without tokens cannot be run.")
         if not self.kept:
             raise LabError("A branch that keeps no position gives nothing back: name one.")
-        for position in (*self.kept, *(p for c in self.changes for p in _positions(c))):
-            if not 0 <= position < len(self.tokens):
+        for name, positions in self._named():
+            if positions and not (min(positions) >= 0 and max(positions) < len(self.tokens)):
+                wrong = next(p for p in positions if not 0 <= p < len(self.tokens))
                 raise LabError(
-                    f"Position {position} is outside of its prompt of {len(self.tokens)} tokens."
+                    f"{name} {wrong} is outside of its prompt, whose {len(self.tokens)} tokens "
+                    f"are counted from 0 to {len(self.tokens) - 1}."
                 )
+
+    def _named(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """All positions that are asked for, with what to call one."""
+        yield "Position", self.kept
+        for change in self.changes:
+            yield "Position", _positions(change)
+            if isinstance(change, Block):
+                yield "Key position", change.keys
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -159,6 +169,10 @@ class Packing:
         return torch.cat([trunk, own], 1)
 
 
+_Placed = tuple[int, Branch, int, int]
+"""What `Packing.order` calls a branch, the branch, its layer of birth, its first own position."""
+
+
 def pack(
     branches: Sequence[Branch],
     trunk: int,
@@ -173,20 +187,25 @@ def pack(
             from the first layer on.
         indices: what ``order`` calls the branches; by default 0, 1, 2, ...
     """
-    named = list(zip(indices or range(len(branches)), branches, strict=True))
-    birth = {id(b): b.born if grow else 0 for b in branches}
-    first = {id(b): own_from(b, trunk) if grow else trunk for b in branches}
-    roots = [(i, b) for i, b in named if not birth[id(b)] and first[id(b)] == trunk]
-    others = [(i, b) for i, b in named if birth[id(b)] or first[id(b)] > trunk]
+    roots: list[_Placed] = []
+    others: list[_Placed] = []
     unchanged: dict[tuple[int, ...], int] = {}
-    for number, (_, branch) in enumerate(roots):
-        if not branch.changes:
-            unchanged.setdefault(branch.tokens, number)
-    for _, branch in others:
+    for index, branch in zip(indices or range(len(branches)), branches, strict=True):
+        layer, begin = (branch.born, own_from(branch, trunk)) if grow else (0, trunk)
+        if layer or begin > trunk:
+            others.append((index, branch, layer, begin))
+        elif grow and not branch.changes and branch.tokens in unchanged:
+            # The same sequence, unchanged, is there: this one sees all of its rows, and owns none.
+            others.append((index, branch, 0, len(branch.tokens)))
+        else:
+            if not branch.changes:
+                unchanged.setdefault(branch.tokens, len(roots))
+            roots.append((index, branch, 0, trunk))
+    for _, branch, _, _ in others:
         if branch.tokens not in unchanged:
             unchanged[branch.tokens] = len(roots)
-            roots.append((-1, Branch(branch.tokens)))
-    listed = roots + sorted(others, key=lambda pair: birth[id(pair[1])])
+            roots.append((-1, Branch(branch.tokens), 0, trunk))
+    listed = roots + sorted(others, key=lambda placed: placed[2])
 
     starts: list[int] = []
     firsts: list[int] = []
@@ -196,8 +215,7 @@ def pack(
     born: list[int] = []
     position: list[int] = []
     owner: list[int] = []
-    for number, (_, branch) in enumerate(listed):
-        layer, begin = birth.get(id(branch), 0), first.get(id(branch), trunk)
+    for number, (_, branch, layer, begin) in enumerate(listed):
         source = unchanged[branch.tokens] if number >= len(roots) else number
         count = len(branch.tokens) - begin
         starts.append(rows)
@@ -211,8 +229,8 @@ def pack(
         rows += count
     return Packing(
         trunk,
-        tuple(b for _, b in listed),
-        tuple(i for i, _ in listed),
+        tuple(branch for _, branch, _, _ in listed),
+        tuple(index for index, _, _, _ in listed),
         tuple(starts),
         tuple(firsts),
         tuple(sources),
@@ -228,8 +246,14 @@ def own_from(branch: Branch, trunk: int) -> int:
     return max(trunk, branch.first_touched) if branch.changes else trunk
 
 
-def chunks(branches: Sequence[Branch], trunk: int, most_rows: int) -> list[list[int]]:
-    """Branch indices grouped so that each group has at most ``most_rows`` rows (or one branch)."""
+def chunks(
+    branches: Sequence[Branch], trunk: int, most_rows: int, *, grow: bool = True
+) -> list[list[int]]:
+    """Branch indices grouped so that each group has at most ``most_rows`` rows (or one branch).
+
+    The unchanged sequence that changed branches lean on is counted once a group, as it runs once.
+    So are asked unchanged branches of the same tokens, whatever their number.
+    """
     places: dict[tuple[int, ...], int] = {}
     for branch in branches:
         places.setdefault(branch.tokens, len(places))
@@ -239,13 +263,20 @@ def chunks(branches: Sequence[Branch], trunk: int, most_rows: int) -> list[list[
     rows = most_rows + 1
     for index in sorted(range(len(branches)), key=keys.__getitem__):
         branch = branches[index]
-        whole, own = (len(branch.tokens) - n for n in (trunk, own_from(branch, trunk)))
-        shared = 0 if branch.tokens in there else whole
-        if rows + shared + own > most_rows:
+        if rows + _added_rows(branch, trunk, there, grow) > most_rows:
             groups.append([])
-            rows, there, shared = 0, set(), whole
+            rows, there = 0, set()
         groups[-1].append(index)
-        # The unchanged branch that others lean on is counted once; it may be an asked one.
-        rows += shared if not branch.changes else shared + own
-        there.add(branch.tokens)
+        rows += _added_rows(branch, trunk, there, grow)
+        if grow:
+            there.add(branch.tokens)
     return groups
+
+
+def _added_rows(branch: Branch, trunk: int, there: set[tuple[int, ...]], grow: bool) -> int:
+    """How many rows a branch adds where the unchanged sequences ``there`` run already."""
+    whole = len(branch.tokens) - trunk
+    shared = 0 if branch.tokens in there else whole
+    if not grow or not branch.changes:
+        return shared
+    return shared + len(branch.tokens) - own_from(branch, trunk)

@@ -11,9 +11,13 @@ import torch
 from jaxtyping import Float
 
 from lab.engine.packing import common_prefix
+from lab.engine.traits import side
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+FUSED = "sdpa"
+"""What transformers calls torch's fused attention kernel."""
 
 MOST_BYTES = 1_500_000_000
 """Trunks beyond this total are forgotten, the longest unused first."""
@@ -51,11 +55,22 @@ class Trunk:
 
 
 class TrunkStore:
-    """Runs trunks on a model and remembers the last ones, whole or as the start of longer ones."""
+    """Runs trunks on a model and remembers the last ones, whole or as the start of longer ones.
 
-    def __init__(self, model: PreTrainedModel, sliding: bool, most_bytes: int = MOST_BYTES) -> None:
+    Of a remembered trunk nothing is used beyond one of the model's ``borders``; see
+    `lab.engine.traits.borders`.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        sliding: bool,
+        borders: Sequence[int] = (),
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
         self._model = model
         self._sliding = sliding
+        self._borders = tuple(borders)
         self._most_bytes = most_bytes
         self._trunks: list[Trunk] = []
 
@@ -68,7 +83,10 @@ class TrunkStore:
         """The trunk of these tokens; what a remembered trunk shares with it is not run again."""
         wanted = tuple(tokens)
         best, shared = None, 0
+        here = side(self._borders, len(wanted))
         for trunk in self._trunks:
+            if side(self._borders, len(trunk.tokens)) != here:
+                continue
             n = common_prefix([trunk.tokens, wanted])
             # A windowed layer has forgotten old keys, so its trunk can be gone on from, not cut.
             if n > shared and (n == len(trunk.tokens) or not self._sliding):
@@ -107,9 +125,14 @@ def _shallow(cache: Any, length: int | None = None) -> Any:
 def fast_twin(model: PreTrainedModel) -> PreTrainedModel:
     """A copy of a model that shares its weights' storage and uses the fused attention kernel.
 
-    Call it before the model is bridged: bridging changes a model in place.
+    Where the model cannot use that kernel (Gemma 2 caps its attention scores, for one), the copy
+    uses plain attention, which is slower. Call it before the model is bridged: bridging changes a
+    model in place.
     """
     memo = {id(p): p for p in model.parameters()}
     twin = copy.deepcopy(model, memo)
-    twin.set_attn_implementation("sdpa")
+    try:
+        twin.set_attn_implementation(FUSED)
+    except ValueError:
+        twin.set_attn_implementation("eager")
     return twin

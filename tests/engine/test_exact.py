@@ -2,65 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tiny import ARCHITECTURES, VOCAB, tiny_lens, tiny_tokenizer
+from hook_runs import as_hook, plain, tokens
+from tiny import ARCHITECTURES, tiny_lens, tiny_tokenizer
 
-from lab.engine.edits import HOOKS, Block, Edit, ablated, knockout, scaled, set_to
+from lab.engine.edits import Block, Edit, ablated, knockout, scaled, set_to
 from lab.engine.forward import Keep
 from lab.engine.lens import Lens
 from lab.engine.packing import Branch
 from lab.errors import LabError
 
 lens_of = cache(tiny_lens)
-
-Hook = tuple[str, Callable[..., Any]]
-
-
-def tokens(length: int = 30, seed: int = 0) -> tuple[int, ...]:
-    generator = torch.Generator().manual_seed(seed)
-    return tuple(torch.randint(5, VOCAB, (length,), generator=generator).tolist())
-
-
-def plain(lens: Lens, ids: tuple[int, ...], hooks: list[Hook] | None = None) -> np.ndarray:
-    """Logits of all positions from TransformerLens alone."""
-    with torch.no_grad():
-        out = lens.bridge.run_with_hooks(torch.tensor([ids]), fwd_hooks=hooks or [])
-    return out[0].float().numpy()
-
-
-def as_hook(change: Edit | Block) -> Hook:
-    """The same change, written as a TransformerLens hook by hand."""
-    if isinstance(change, Block):
-
-        def cut(scores: torch.Tensor, hook: object) -> torch.Tensor:
-            scores = scores.clone()
-            heads = range(scores.shape[1]) if change.heads is None else change.heads
-            for head in heads:
-                for query in change.queries:
-                    for key in change.keys:
-                        if key != query:
-                            scores[0, head, query, key] = torch.finfo(scores.dtype).min
-            return scores
-
-        return f"blocks.{change.layer}.attn.hook_attn_scores", cut
-
-    def edit(value: torch.Tensor, hook: object) -> torch.Tensor:
-        value = value.clone()
-        for i, position in enumerate(change.positions):
-            place = (0, position) if change.head is None else (0, position, change.head)
-            add = change.add
-            if add is not None and add.ndim == 2:
-                add = add[i]
-            value[place] = change.scale * value[place] + (0 if add is None else add)
-        return value
-
-    return HOOKS[change.site].format(change.layer), edit
 
 
 def changes_for(lens: Lens, length: int) -> dict[str, tuple[Edit | Block, ...]]:
@@ -118,7 +75,7 @@ def check_changes(lens: Lens, tolerance: float, *, skip: tuple[str, ...] = ()) -
 class TestEveryArchitecture:
     def test_each_kind_of_change_equals_a_plain_hook_run(self, architecture: str) -> None:
         lens = lens_of(architecture)
-        assert lens.packed and lens.grow, lens.notes
+        assert lens.packed and lens.grow and lens.knockouts, lens.notes
         check_changes(lens, 1e-4)
 
     def test_all_heads_at_the_decision_equal_single_hook_runs(self, architecture: str) -> None:
@@ -195,6 +152,15 @@ class TestEveryArchitecture:
         run = lens.run([Branch(target, (edit,))])[0]
         assert np.abs(run.logits - given.logits).max() < 1e-4
 
+    def test_blocked_tokens_have_no_say(self, architecture: str) -> None:
+        """Cutting a span off from all later positions in all layers makes it irrelevant."""
+        lens, ids = lens_of(architecture), tokens(30)
+        changed = (*ids[:21], *tokens(4, seed=9), *ids[25:])
+        cut = knockout(range(25, 30), range(21, 25), range(lens.n_layers))
+        a, b = (lens.run([Branch(t, cut)])[0].logits for t in (ids, changed))
+        assert np.abs(a - b).max() < 1e-5
+        assert np.abs(plain(lens, ids)[-1] - plain(lens, changed)[-1]).max() > 1e-2
+
     def test_without_growth_or_packing_the_numbers_stay(self, architecture: str) -> None:
         lens = lens_of(architecture)
         try:
@@ -228,6 +194,7 @@ class TestEveryArchitecture:
         both round.
         """
         lens, exact = lens_of(architecture, torch.bfloat16), lens_of(architecture)
+        assert lens.packed and lens.grow and lens.knockouts, lens.notes
         ids = tokens()
         changes = changes_for(lens, len(ids))
         runs = lens.run([Branch(ids, c) for c in changes.values()])
@@ -261,17 +228,6 @@ def test_a_windowed_trunk_is_never_cut() -> None:
     assert np.abs(lens.run([Branch(short)])[0].logits[0] - plain(lens, short)[-1]).max() < 1e-4
 
 
-def test_blocked_tokens_have_no_say() -> None:
-    """Knocking a span out in all layers from all later positions makes its content irrelevant."""
-    lens = lens_of("llama")
-    ids = tokens(30)
-    changed = (*ids[:8], *tokens(6, seed=9), *ids[14:])
-    cut = knockout(range(14, 30), range(8, 14), range(lens.n_layers))
-    a, b = (lens.run([Branch(t, cut)])[0].logits for t in (ids, changed))
-    assert np.abs(a - b).max() < 1e-5
-    assert np.abs(plain(lens, ids)[-1] - plain(lens, changed)[-1]).max() > 1e-2
-
-
 def test_many_branches_are_split_without_changing_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     lens, ids = lens_of("qwen2"), tokens()
     branches = [
@@ -291,25 +247,6 @@ def test_hooks_are_gone_after_an_error() -> None:
     with pytest.raises(LabError, match="vectors of size 3"):
         lens.run([Branch(ids, (wrong,))])
     assert np.array_equal(plain(lens, ids), clean)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda ids: Branch(ids, (ablated("head", 9, [29], 0),)), "layers 0 to 3"),
-        (lambda ids: Branch(ids, (ablated("head", 0, [29], 4),)), "heads 0 to 3"),
-        (lambda ids: Branch(ids, (ablated("head", 0, [30], 0),)), "outside"),
-        (lambda ids: Branch(ids, keep=()), "keeps no position"),
-        (lambda ids: Branch(()), "without tokens"),
-        (lambda ids: Branch(ids * 30), "does not fit"),
-        (lambda ids: Branch(ids, (ablated("head", 0, [29]),)), "name a head"),
-        (lambda ids: Branch(ids, (ablated("mlp", 0, [29], how="mean"),)), "reference"),
-        (lambda ids: Branch(ids, (Edit("nose", 0, (29,)),)), "Unknown site"),
-    ],
-)
-def test_impossible_requests_are_refused_in_words(make: Any, message: str) -> None:
-    with pytest.raises(LabError, match=message):
-        lens_of("llama").run([make(tokens())])
 
 
 def test_a_site_that_an_architecture_lacks_is_an_error_not_a_zero() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.data import Score, is_wrong, map_refusal, score
+from lab.errors import LabError
 from lab.instruments.case import ANSWER_TOKENS, Case
 from lab.instruments.names import JUDGED_CONTROLS, RUNGS
 from lab.roles import REFUSAL, Prompt, apply_control, label_mass, log_odds
@@ -104,9 +105,18 @@ def answer(lens: Lens, prompt: Prompt) -> str:
 
 
 def judge(case: Case, prompts: Sequence[Prompt]) -> list[Judgement]:
-    """The verdicts at the decisions of some prompts, run together as branches of one trunk."""
+    """The verdicts at the decisions of some prompts, run together as branches of one trunk.
+
+    Raises:
+        LabError: what is given are no prompts, but a text, say.
+    """
     from lab.engine.packing import Branch
 
+    if isinstance(prompts, str) or not all(isinstance(prompt, Prompt) for prompt in prompts):
+        raise LabError(
+            "judge takes prompts, in a list: make one of a candidate answer with "
+            "case.prompt('evaluator', 'the answer')."
+        )
     traces = case.lens.run([Branch(p.token_ids) for p in prompts])
     rows = [trace.logits[0] for trace in traces if trace.logits is not None]
     return [Judgement(log_odds(row, case.verdict), label_mass(row, case.verdict)) for row in rows]

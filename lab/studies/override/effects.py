@@ -176,8 +176,11 @@ def kinds_tables(c: ContestRun) -> Tables:
 
 
 def knockout_tables(c: ContestRun) -> Tables:
-    """The table knockout."""
+    """The table knockout; empty where attention edges cannot be cut."""
     lens = c.model()
+    if not lens.knockouts:
+        log.info("%s: no attention is knocked out: %s", c.drawn.name, "; ".join(lens.notes))
+        return {"knockout": pd.DataFrame(columns=CONTEST_TABLES["knockout"])}
     close, early = EDGES[c.drawn.contest.role]
     third = -(-lens.n_layers // 3)
     thirds = [(i, min(i + third, lens.n_layers) - 1) for i in range(0, lens.n_layers, third)]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from lab.data.example import Example, Mark, Passage
+from lab.data.folding import fold
 from lab.data.metrics import score
 from lab.data.spans import KINDS, answer_kind, answer_shape, find_spans
 from lab.data.text import is_closed, occurrences, whole_words
@@ -32,17 +33,19 @@ def candidate_rungs(example: Example, pool: Sequence[Example], seed: int = 0) ->
     - ``empty``: "" (left out where it is the gold answer).
 
     ``pool`` holds other examples of the same source (`Examples.pool`). No wrong candidate scores
-    an exact match or F1 >= 0.5 against a gold answer, holds one, or is part of one. Kinds are
-    coarse and told by form; a right answer in words that no gold answer has cannot be noticed.
+    an exact match or F1 >= 0.5 against a gold answer, holds one, or is part of one, however
+    numbers and plurals are written (`lab.data.folding`). Kinds are coarse and told by form; a right
+    answer in words that no gold answer has cannot be noticed.
     """
     rungs = {"gold": example.gold}
     pool = [item for item in pool if item.id != example.id]
-    same_type = next(_same_type(example, pool), None)
+    same_type = next(_unlike(example, _same_type(example, pool)), None)
     taken = [] if same_type is None else [same_type]
+    same_passage = _fresh(_same_passage(example, pool), taken)
     found = {
         "same_type": same_type,
-        "same_passage": next(_fresh(_same_passage(example, pool), taken), None),
-        "other_passage": next(_other_passage(example, pool, seed), None),
+        "same_passage": next(_unlike(example, same_passage), None),
+        "other_passage": next(_unlike(example, _other_passage(example, pool, seed)), None),
         "empty": "" if example.answerable else None,
     }
     return rungs | {name: text for name, text in found.items() if text is not None}
@@ -52,7 +55,9 @@ def hard_wrongs(example: Example, pool: Sequence[Example]) -> Iterator[str]:
     """Wrong answers from the example's own passages, hardest first, none twice.
 
     First those of the gold answer's kind (as the rung ``same_type``), then others
-    (``same_passage``); see `candidate_rungs`. Empty where the passages hold none.
+    (``same_passage``); see `candidate_rungs`. Empty where the passages hold none. Adapters are
+    trained on these, and a training must stay what it was: unlike a rung, one may be a gold answer
+    but for how a number or a plural is written.
     """
     pool = [item for item in pool if item.id != example.id]
     seen: set[str] = set()
@@ -83,7 +88,8 @@ def altered(example: Example, pool: Sequence[Example] = ()) -> Example | None:
     if not example.answer_marks or any(len(spans) > 1 for spans in example.answers):
         return None
     surfaces = _surfaces(example)
-    options = _same_type(example, [item for item in pool if item.id != example.id])
+    found = _same_type(example, [item for item in pool if item.id != example.id])
+    options = _unlike(example, found)
     new = next((text for text in options if not _holds(text, surfaces)), None)
     if new is None:
         return None
@@ -207,6 +213,21 @@ def _overlaps(example: Example, candidate: str) -> bool:
     """Whether a gold span stands inside the candidate, or the candidate inside a gold span."""
     golds = [span for spans in example.answers for span in spans]
     return any(occurrences(candidate, gold) or occurrences(gold, candidate) for gold in golds)
+
+
+def _unlike(example: Example, candidates: Iterable[str]) -> Iterator[str]:
+    """Candidates that neither hold a gold span nor are part of one once both are folded."""
+    golds = [fold(span) for spans in example.answers for span in spans]
+    for text in candidates:
+        words = fold(text)
+        if not any(_inside(words, gold) or _inside(gold, words) for gold in golds):
+            yield text
+
+
+def _inside(part: Sequence[str], whole: Sequence[str]) -> bool:
+    """Whether the words of a text stand together in another's; no words stand nowhere."""
+    places = range(len(whole) - len(part) + 1)
+    return bool(part) and any(whole[i : i + len(part)] == part for i in places)
 
 
 def _fresh(candidates: Iterator[str], taken: Sequence[str]) -> Iterator[str]:

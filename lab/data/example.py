@@ -47,7 +47,10 @@ class Example:
             answer is counted, computed, yes/no, or absent.
         distractors: plausible wrong answers of the same type, best first.
         metric: which official metric scores an answer to it.
-        cluster: examples that share a passage share this key; intervals resample clusters.
+        cluster: key of the passages that an example needs, by their texts: all of them, but for
+            HotpotQA and MuSiQue those that hold evidence; a JSON-lines file may give its own.
+            Intervals resample clusters. Examples share it only where they need the same set of
+            passages: two that have just some of them in common are in two clusters.
         notes: oddities met while reading, as short sentences (they end up in the results).
         meta: whatever else the source says (level, hops, ...), values as strings.
     """

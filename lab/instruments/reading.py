@@ -26,7 +26,8 @@ class Reading:
         mark_mass, norm_mark_mass: [layer, head, mark], the same on sub-spans, which overlap.
         span_tokens, mark_tokens: how many tokens each holds.
         candidate_to_context: [layer, head], attention of the candidate's tokens on the context,
-            mean over the candidate's tokens; NaN without a candidate.
+            mean over the candidate's tokens; 0 where the candidate stands before the context, so
+            that its tokens cannot see it; NaN without a candidate.
         logits: the decision's logits over the whole vocabulary, from the same pass.
     """
 
@@ -45,20 +46,22 @@ class Reading:
 def measure_reading(case: Case, prompt: Prompt) -> Reading:
     """Where the decision of a prompt looks.
 
-    Only the asked rows are ever made: the rest of the prompt runs as a trunk on the fast kernel.
+    Attention rows are made from the first asked token on, that is the candidate's where it follows
+    the context and else the decision; the tokens before it run as a trunk on the fast kernel.
     """
-    candidate = prompt.where("candidate")
-    keep = (*candidate, prompt.decision)
+    candidate, context = prompt.where("candidate"), prompt.where("context")
+    readers = candidate if candidate and context and candidate[-1] > context[0] else ()
     trace = case.lens.run(
-        [Branch(prompt.token_ids, keep=keep)], Keep(attention=True, value_norms=True)
+        [Branch(prompt.token_ids, keep=(*readers, prompt.decision))],
+        Keep(attention=True, value_norms=True),
     )[0]
     assert trace.attention is not None and trace.value_norms is not None
     assert trace.logits is not None
     attention = trace.attention[:, :, -1]
-    to_context = np.full(attention.shape[:2], np.nan, np.float32)
-    if candidate:
+    to_context = np.full(attention.shape[:2], 0 if candidate else np.nan, np.float32)
+    if readers:
         rows = trace.attention[:, :, :-1]
-        to_context = rows[..., list(prompt.where("context"))].sum(-1).mean(-1)
+        to_context = rows[..., list(context)].sum(-1).mean(-1)
     weighted = _weighted(attention, trace.value_norms)
     return _summed(prompt, attention, weighted, to_context, trace.logits[-1])
 

@@ -20,6 +20,18 @@ _PROBES = (
     "A longer message.\n\n\nPassage:\nIt has\tother words, <i>1</i> & 2.\n\nVerdict (Yes or No):",
 )
 
+DATE = "26 July 2024"
+"""The day that chat templates which print the date are told, always at midnight, so that a prompt
+is the same on every day. It is the one that Llama 3's own template takes where it has no clock."""
+
+_CLOCK = "strftime_now"
+_DIRECTIVES = {
+    "%Y": "2024", "%y": "24", "%B": "July", "%b": "Jul", "%m": "07", "%-m": "7", "%d": "26",
+    "%-d": "26", "%e": "26", "%A": "Friday", "%a": "Fri", "%w": "5", "%u": "5", "%j": "208",
+    "%F": "2024-07-26", "%D": "07/26/24", "%H": "00", "%I": "12", "%p": "AM", "%M": "00",
+    "%S": "00", "%T": "00:00:00",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -56,7 +68,8 @@ def find_frame(tokenizer: Tokenizer, format: Format = "auto", earlier: int = 0) 
     with LabError; with ``auto`` the plain format takes its place, and a note says so. ``plain`` has
     no markup: a space stands before the reply of an earlier turn, and an empty line behind it. A
     BOS token stands first if the tokenizer adds one by default; once, whatever the template says
-    (later turns keep those that the template gives them).
+    (later turns keep those that the template gives them). A template that asks for the date is
+    told DATE, and a note says so.
     """
     has_template = bool(getattr(tokenizer, "chat_template", None))
     plain = Frame("plain", "", "", turns=((" ", "\n\n"),) * earlier)
@@ -77,18 +90,32 @@ def find_frame(tokenizer: Tokenizer, format: Format = "auto", earlier: int = 0) 
 
 
 def _chat_frame(tokenizer: Tokenizer, earlier: int) -> Frame:
-    frames = {_ask(tokenizer, _conversation(probe, earlier)) for probe in _PROBES}
+    conversations = [_conversation(probe, earlier) for probe in _PROBES]
+    frames = {_ask(tokenizer, messages) for messages in conversations}
     if len(frames) > 1:
         raise LabError(
             f"The chat template of {model_name(tokenizer)} puts different markup around different "
             'messages: use format="plain".'
         )
-    prefix, *between, suffix = frames.pop()
+    found = frames.pop()
+    prefix, *between, suffix = found
     turns = tuple(zip(between[::2], between[1::2], strict=True))
-    notes: tuple[str, ...] = ()
+    notes: list[str] = []
+    if found != _ask(tokenizer, conversations[0], today=True):
+        notes.append(f"the chat format prints today's date, in whose place {DATE} stands")
     if suffix.rstrip().endswith("<think>"):
-        notes = ("the chat format opens a reasoning block right before the decision",)
-    return Frame("chat", prefix, suffix, notes, turns)
+        notes.append("the chat format opens a reasoning block right before the decision")
+    return Frame("chat", prefix, suffix, tuple(notes), turns)
+
+
+def _dated(template: str) -> str:
+    """The chat template with a clock of its own, which stands still.
+
+    What is passed to a template cannot be a function, but a macro hides a global of its name.
+    """
+    filters = "".join(f' | replace("{name}", "{text}")' for name, text in _DIRECTIVES.items())
+    # The template's first line begins a line here too, since Jinja takes this line break away.
+    return f"{{% macro {_CLOCK}(format) %}}{{{{ format{filters} }}}}{{% endmacro %}}\n{template}"
 
 
 def _conversation(probe: str, earlier: int) -> tuple[str, ...]:
@@ -97,10 +124,16 @@ def _conversation(probe: str, earlier: int) -> tuple[str, ...]:
     return (*chain.from_iterable(pairs), probe)
 
 
-def _ask(tokenizer: Tokenizer, messages: Sequence[str]) -> tuple[str, ...]:
-    """What the chat template puts before, between and behind the messages of a conversation."""
+def _ask(tokenizer: Tokenizer, messages: Sequence[str], *, today: bool = False) -> tuple[str, ...]:
+    """What the chat template puts before, between and behind the messages of a conversation.
+
+    A template that asks for the date is told DATE, or that of ``today``.
+    """
     what = "a single user message" if len(messages) == 1 else f"a conversation of {len(messages)}"
     try:
+        template = str(tokenizer.get_chat_template())
+        if _CLOCK in template and not today:
+            template = _dated(template)
         # Templates without a thinking mode ignore the last argument; with it, those that have
         # one (Qwen 3) close an empty reasoning block, so that the decision is the answer's.
         text = tokenizer.apply_chat_template(
@@ -108,6 +141,7 @@ def _ask(tokenizer: Tokenizer, messages: Sequence[str]) -> tuple[str, ...]:
                 {"role": role, "content": message}
                 for role, message in zip(cycle(("user", "assistant")), messages, strict=False)
             ],
+            chat_template=template,
             tokenize=False,
             add_generation_prompt=True,
             enable_thinking=False,

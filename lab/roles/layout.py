@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lab.data.example import Example, Mark
+from lab.data.text import whole_words
 from lab.roles.roles import HEADINGS, LAYOUTS, Layout, Role, Task
 from lab.roles.shield import Shield, Shielded
 
@@ -65,16 +66,15 @@ def _shifted(passage: Shielded, mark: Mark) -> tuple[int, int]:
     return passage.range(mark.start, mark.end)
 
 
-def mentions(candidate: str, text: str) -> Iterator[tuple[int, int]]:
+def mentions(candidate: str, text: str) -> list[tuple[int, int]]:
     """Where a candidate stands in a text as whole words, whatever its case and line breaks.
 
-    A candidate without a letter or a digit stands nowhere.
+    As `lab.data.text.whole_words` finds it, so a number is not found inside a longer one. A
+    candidate without a letter or a digit stands nowhere.
     """
     if not any(character.isalnum() for character in candidate):
-        return
-    words = r"\s+".join(re.escape(word) for word in candidate.split())
-    for match in re.finditer(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE):
-        yield match.span()
+        return []
+    return whole_words(text, candidate, ignore_case=True)
 
 
 def compose(

@@ -29,8 +29,9 @@ MARKS = ("evidence", "answer", "labels", "mention")
 evidence: tokens of the gold evidence inside the context.
 answer: tokens where a gold answer stands inside the context.
 labels: the verdict words inside the instruction or the cue ("Yes", "No").
-mention: tokens inside the context where the candidate's text stands as whole words, in any case;
-generator prompts have it too, when they are rendered with a candidate.
+mention: tokens inside the context where the candidate's text stands as whole words, in any case, a
+number not inside a longer one; generator prompts have it too, when they are rendered with a
+candidate.
 
 A token is in a mark if it overlaps it by at least one character.
 """

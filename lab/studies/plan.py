@@ -8,22 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lab.data import Example, altered, candidate_rungs, load_examples
+from lab.data import Example, load_examples
 from lab.errors import LabError
-from lab.instruments.case import ANSWER_TOKENS, Case
-from lab.instruments.names import READING_ROLES
-from lab.roles import CONTROLS, Prompter, VerdictTokens
+from lab.instruments.case import (
+    LONGEST_ANSWERS,
+    Case,
+    changed_passages,
+    fit_example,
+    longest_prompt,
+    swapped_in,
+)
+from lab.roles import Prompter, VerdictTokens
 from lab.studies.recipe import COUNTED, Recipe
 
 if TYPE_CHECKING:
     from lab.engine.lens import Lens
     from lab.roles.tokenizer import Tokenizer
-
-ROLES_USED = tuple(dict.fromkeys((*READING_ROLES, *(c.role for c in CONTROLS.values()))))
-
-LONGEST_ANSWERS = (" ".join(["answer"] * (ANSWER_TOKENS + 8)), "\ufffd" * (ANSWER_TOKENS + 8))
-"""Stand for the model's own answer, unknown yet, when prompts are fitted to the window: words, and
-what broken pieces of characters decode to, which takes several tokens each to say again."""
 
 
 class Reader(Protocol):
@@ -116,7 +116,7 @@ def make_plan(recipe: Recipe, model: Reader) -> Plan:
         LabError: a source cannot be read, an example is too long under ``too_long="error"``, or
             nothing is left.
     """
-    window = model.max_tokens - ANSWER_TOKENS - 1
+    window = longest_prompt(model.max_tokens)
     prompter = Prompter(
         model.tokenizer,
         **recipe.prompting(model.prompting),
@@ -147,32 +147,26 @@ def make_plan(recipe: Recipe, model: Reader) -> Plan:
 def _fit_all(
     prompter: Prompter, examples: Sequence[Example], pool: Sequence[Example], recipe: Recipe
 ) -> tuple[list[Planned], list[tuple[str, str]]]:
-    kept: list[Example] = []
-    rungs: dict[str, dict[str, str]] = {}
+    kept: list[tuple[Example, dict[str, str]]] = []
     excluded = []
     for example in examples:
-        ladder = candidate_rungs(example, pool, recipe.seed)
         try:
-            fitted = prompter.fit(example, ROLES_USED, [*ladder.values(), *LONGEST_ANSWERS])
+            kept.append(fit_example(prompter, example, pool, recipe.seed))
         except LabError as error:
             if recipe.too_long == "error":
                 raise
             excluded.append((example.id, str(error)))
-            continue
-        kept.append(fitted)
-        # A candidate must stand in the passages that are shown, not in one that was dropped.
-        rungs[fitted.id] = (
-            ladder if fitted is example else candidate_rungs(fitted, pool, recipe.seed)
-        )
+    fitted = [example for example, _ in kept]
     planned = [
         Planned(
             example,
-            _other(prompter, kept, index),
-            rungs[example.id],
-            _changed(prompter, example, pool),
+            # The next one, going round.
+            swapped_in(prompter, example, (*fitted[index + 1 :], *fitted[:index])),
+            rungs,
+            changed_passages(prompter, example, pool),
             _measured(recipe, index),
         )
-        for index, example in enumerate(kept)
+        for index, (example, rungs) in enumerate(kept)
     ]
     return planned, excluded
 
@@ -181,39 +175,6 @@ def _measured(recipe: Recipe, index: int) -> frozenset[str]:
     """What is measured for the example at this place of its source."""
     limits = {name: getattr(recipe, name) for name in COUNTED}
     return frozenset(name for name, most in limits.items() if most is None or index < most)
-
-
-_SWAPS_TRIED = 8
-
-
-def _other(prompter: Prompter, examples: Sequence[Example], index: int) -> Example | None:
-    """The next example on other passages, going round, whose passages fit this one's question.
-
-    It is fitted as an example of its own, so that its evidence is never dropped.
-    """
-    asked = examples[index]
-    around = (*examples[index + 1 :], *examples[:index])
-    others = [e for e in around if e.cluster != asked.cluster and e.passages != asked.passages]
-    for other in others[:_SWAPS_TRIED]:
-        try:
-            swapped = replace(other, question=asked.question)
-            fitted = prompter.fit(swapped, ("evaluator",), LONGEST_ANSWERS)
-        except LabError:
-            continue
-        return replace(fitted, question=other.question)
-    return None
-
-
-def _changed(prompter: Prompter, example: Example, pool: Sequence[Example]) -> Example | None:
-    """The example on passages that give another answer; None if that would cost it passages."""
-    changed = altered(example, pool)
-    if changed is None:
-        return None
-    try:
-        fitted = prompter.fit(changed, ("generator",))
-    except LabError:
-        return None
-    return changed if fitted is changed else None
 
 
 def _unique(items: list[Planned]) -> list[Planned]:

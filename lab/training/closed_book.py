@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,30 +34,42 @@ log = logging.getLogger("lab")
 
 def closed_book_answers(
     model: Outline, prompter: Prompter, examples: Sequence[Example]
-) -> Mapping[str, str]:
+) -> tuple[str, ...]:
     """The untrained model's greedy answers, up to 16 tokens, when the passages are masked.
 
-    They depend on the model and the prompts alone, and are kept in the cache folder, so that
-    adapters trained on the same questions ask for them once.
+    One for each example, in their order. They depend on the model and the prompts alone, and are
+    kept in the cache folder, so that adapters trained on the same questions ask for them once.
     """
+    names = _names(examples)
     prompts = {
-        e.id: prompter.render(apply_control("context_masked", e, "")[1], "generator").token_ids
-        for e in examples
+        name: prompter.render(apply_control("context_masked", e, "")[1], "generator").token_ids
+        for name, e in zip(names, examples, strict=True)
     }
     asked = hashlib.sha256(repr((model.sha256, sorted(prompts.items()))).encode()).hexdigest()
     kept = cache_folder() / "closed-book" / f"{asked[:16]}.json"
     if not prompts:
-        return {}
+        return ()
     found = _kept(kept)
     if found.keys() == prompts.keys():
-        return found
+        return tuple(found[name] for name in names)
     from lab.engine.loading import open_model
 
     log.info("Asking %d questions without their passages, for wrong candidates.", len(prompts))
     plain = open_model(model, dtype="bfloat16", attention="sdpa")
     answers = dict(_answers(plain, model, prompts))
     _keep(kept, answers)
-    return answers
+    return tuple(answers[name] for name in names)
+
+
+def _names(examples: Sequence[Example]) -> list[str]:
+    """The examples' ids, made unique by a number where several sources have the same."""
+    seen: Counter[str] = Counter()
+    names = []
+    for example in examples:
+        seen[example.id] += 1
+        again = seen[example.id] > 1
+        names.append(f"{example.id}\0{seen[example.id]}" if again else example.id)
+    return names
 
 
 @torch.no_grad()

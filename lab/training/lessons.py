@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import PurePath
 
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
 from lab.data import Example, hard_wrongs, is_wrong, load_examples
 from lab.errors import LabError
 from lab.roles import REFUSAL, Prompter
@@ -35,8 +39,23 @@ CLOSED_BOOK_WORDS = 12
 TARGET_TOKENS = 64
 """Room for what is said after the longest prompt."""
 
-ClosedBook = Callable[[Sequence[Example]], Mapping[str, str]]
-"""Answers without the passages, by example id."""
+ClosedBook = Callable[[Sequence[Example]], Sequence[str]]
+"""Answers without the passages, one for each example."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """The questions of one source on the same passages, which have the ``key`` as cluster."""
+
+    source: str
+    key: str
+    items: Sequence[Example]
+
+    @property
+    def passages(self) -> set[tuple[str, str]]:
+        """What tells that another group is on a passage of this one."""
+        evidence = {e.passages[mark.passage].text for e in self.items for mark in e.evidence}
+        return {("cluster", self.key), *(("passage", text) for text in evidence)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +71,9 @@ class Lessons:
     """All questions of a training recipe.
 
     Attributes:
-        train, dev: lessons, grouped by their passages; no passage is in both.
+        train, dev: lessons, grouped by their passages. No passage that holds evidence for a
+            question of one part does so for one of the other, and no cluster is in both. Passages
+            that are there to distract may recur, as those of HotpotQA and MuSiQue do.
         notes: what was left out, as sentences.
         sources: for each source what was used of it, for the model card.
     """
@@ -84,8 +105,43 @@ def read_lessons(recipe: TrainingRecipe, closed_book: ClosedBook | None = None) 
     Raises:
         LabError: a source cannot be read, or nothing is left to learn.
     """
-    groups: list[tuple[str, list[Example]]] = []
-    homes: dict[str, str] = {}
+    groups, notes, sources = _read(recipe)
+    total = sum(len(group.items) for group in groups)
+    if not total:
+        raise LabError("There is nothing to learn: no source holds a question.")
+    # Passages go to the dev part by a hash, whatever else is learned from.
+    share = recipe.dev_questions / total
+    parts: dict[bool, list[_Group]] = {True: [], False: []}
+    for name, group in zip(_joined(groups), groups, strict=True):
+        parts[_draw(f"dev/{name}").random() < share].append(group)
+    if not parts[False]:
+        raise LabError(
+            f"All {total} questions are held out for the learning curves: give more questions, or "
+            "fewer dev_questions."
+        )
+    some = min(CLOSED_BOOK_SHARE, CLOSED_BOOK_MOST / total)
+    asked = [
+        (group.source, example)
+        for group in (*parts[False], *parts[True])
+        for example in group.items
+        if _shown(example, recipe, some)
+    ]
+    guesses: dict[tuple[str, str], str] = {}
+    if closed_book is not None:
+        told = closed_book([example for _, example in asked])
+        # Ids are unique within a source only.
+        guesses = {(s, e.id): text for (s, e), text in zip(asked, told, strict=True)}
+    train, dev = (
+        tuple(_lessons(group, recipe, guesses) for group in parts[which]) for which in (False, True)
+    )
+    return Lessons(train, dev, tuple(notes), sources)
+
+
+def _read(
+    recipe: TrainingRecipe,
+) -> tuple[list[_Group], list[str], dict[str, dict[str, object]]]:
+    """The questions of all sources, what was left out, and what was used of each source."""
+    groups: list[_Group] = []
     notes: list[str] = []
     sources: dict[str, dict[str, object]] = {}
     for spec in recipe.data:
@@ -99,29 +155,26 @@ def read_lessons(recipe: TrainingRecipe, closed_book: ClosedBook | None = None) 
         found: dict[str, list[Example]] = defaultdict(list)
         for example in chosen:
             found[example.cluster or example.id].append(example)
-        # Passages that a second source holds too go where those of the first one go.
-        home = without_folders(spec)
-        groups += [(f"{homes.setdefault(key, home)}/{key}", g) for key, g in found.items()]
-    total = sum(len(items) for _, items in groups)
-    if not total:
-        raise LabError("There is nothing to learn: no source holds a question.")
-    # Passages go to the dev part by a hash, whatever else is learned from.
-    share = recipe.dev_questions / total
-    parts: dict[bool, list[list[Example]]] = {True: [], False: []}
-    for key, items in groups:
-        parts[_draw(f"dev/{key}").random() < share].append(items)
-    if not parts[False]:
-        raise LabError(
-            f"All {total} questions are held out for the learning curves: give more questions, or "
-            "fewer dev_questions."
-        )
-    some = min(CLOSED_BOOK_SHARE, CLOSED_BOOK_MOST / total)
-    asked = [e for items in (*parts[False], *parts[True]) for e in items if _shown(e, recipe, some)]
-    answers = closed_book(asked) if closed_book is not None else {}
-    train, dev = (
-        tuple(_lessons(items, recipe, answers) for items in parts[which]) for which in (False, True)
-    )
-    return Lessons(train, dev, tuple(notes), sources)
+        groups += [_Group(spec, key, items) for key, items in found.items()]
+    return groups, notes, sources
+
+
+def _joined(groups: Sequence[_Group]) -> list[str]:
+    """For each group a name, the same for those that share a cluster or an evidence passage.
+
+    Also where others link them, or where they are of two sources. It is that of the first of them.
+    """
+    first: dict[tuple[str, str], int] = {}
+    links = [
+        (i, first.setdefault(key, i)) for i, group in enumerate(groups) for key in group.passages
+    ]
+    shape = (len(groups), len(groups))
+    graph = coo_array((np.ones(len(links), bool), tuple(zip(*links, strict=True))), shape=shape)
+    names: dict[int, str] = {}
+    return [
+        names.setdefault(label, f"{without_folders(group.source)}/{group.key}")
+        for group, label in zip(groups, connected_components(graph)[1].tolist(), strict=True)
+    ]
 
 
 def without_folders(spec: str) -> str:
@@ -147,24 +200,26 @@ def _shown(example: Example, recipe: TrainingRecipe, share: float) -> bool:
 
 
 def _lessons(
-    items: Sequence[Example], recipe: TrainingRecipe, answers: Mapping[str, str]
+    group: _Group, recipe: TrainingRecipe, guesses: Mapping[tuple[str, str], str]
 ) -> tuple[Lesson, ...]:
-    return tuple(Lesson(item, _wrongs(item, items, recipe, answers)) for item in items)
+    return tuple(
+        Lesson(e, _wrongs(e, group.items, recipe, guesses.get((group.source, e.id), "")))
+        for e in group.items
+    )
 
 
 def _wrongs(
-    example: Example,
-    siblings: Sequence[Example],
-    recipe: TrainingRecipe,
-    answers: Mapping[str, str],
+    example: Example, siblings: Sequence[Example], recipe: TrainingRecipe, guess: str
 ) -> tuple[str, ...]:
-    """The candidates to reject: mostly answers of the same type from the same passage."""
+    """The candidates to reject: mostly answers of the same type from the same passage.
+
+    ``guess`` is an answer given without the passage, or empty.
+    """
     draw = _draw(f"wrong/{recipe.seed}/{example.id}")
     hard = list(islice(hard_wrongs(example, siblings), HARD_WRONGS))
     first, rest = hard[:1], hard[1:]
     draw.shuffle(rest)
     pool = first + rest
-    guess = answers.get(example.id, "")
     if guess and len(guess.split()) <= CLOSED_BOOK_WORDS and is_wrong(example, guess):
         pool.insert(1, guess)
     if example.answerable and draw.random() < 0.2:

@@ -17,6 +17,7 @@ from lab.data import (
     load_examples,
     score,
 )
+from lab.data.folding import fold
 from lab.data.spans import answer_kind, find_spans
 from lab.data.text import cluster_key, find_answers, occurrences, sentences_with, whole_words
 
@@ -130,6 +131,76 @@ def test_no_wrong_candidate_is_nearly_right() -> None:
     text = "Ann Lee and Mrs Ann Lee Hart came. Ann left with Lee. Then Bo stayed."
     rungs = candidate_rungs(asked("n", "Who came?", "Ann Lee", text), [])
     assert rungs["same_type"] == "Bo"
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [
+        ("2", "Ann had 2 mills. There were two of them, and 5 barns."),
+        ("two", "Ann had two mills. There were 2 of them, and 5 barns."),
+        ("twenty-one", "Ann had twenty-one mills; 21 sailed, and 5 burned."),
+        ("Norman", "A Norman came. The Normans stayed. Bo Hart left."),
+    ],
+)
+def test_no_wrong_candidate_is_right_in_other_words(gold: str, text: str) -> None:
+    example = asked("o", "What came?", gold, text)
+    others = [asked("p", "How many?", word, f"{word} ran.") for word in ("two", "21", "Norman's")]
+    rungs = candidate_rungs(example, others)
+    wrong = [fold(text) for name, text in rungs.items() if name not in ("gold", "empty")]
+    assert len(wrong) >= 2
+    assert fold(gold) not in wrong
+    new = altered(example, others)
+    assert new is None or fold(new.gold) != fold(gold)
+
+
+@pytest.mark.parametrize(
+    ("gold", "same"),
+    [("2", "two"), ("1st", "First"), ("twenty-one", "21"), ("Norman", "the Normans")],
+)
+def test_an_examples_own_distractor_that_is_right_in_other_words_is_passed_over(
+    gold: str, same: str
+) -> None:
+    own = asked("d", "What came?", gold, f"It was {gold}, {same} or 5.", distractors=(same, "5"))
+    assert candidate_rungs(own, [])["same_type"] == "5"
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        ("2", "two", "Two.", "the second", "2nd"),
+        ("21", "twenty-one", "Twenty One", "21st", "twenty-first"),
+        ("2,000", "2000", "two thousand"),
+        ("100", "one hundred", "a hundred"),
+        ("5 million", "five million", "5,000,000"),
+        ("4 July", "4th of July", "fourth of July"),
+        ("the Norman", "Normans", "Norman's", "NORMANS\u2019"),
+        ("city walls", "the city's wall"),
+        ("churches", "church"),
+        ("parties", "party"),
+    ],
+)
+def test_ways_of_writing_the_same_thing_fold_alike(ways: tuple[str, ...]) -> None:
+    assert len({tuple(w for w in fold(way) if w != "of") for way in ways}) == 1
+
+
+def test_other_things_do_not_fold_alike() -> None:
+    texts = (
+        "2",
+        "12",
+        "20",
+        "21",
+        "20 1",
+        "2.1",
+        "210",
+        "1990",
+        "1990s",
+        "glass",
+        "gla",
+        "",
+        "one",
+    )
+    texts += ("twenty ten", "thirty", "Norman", "Normandy", "bus", "two hundred", "2 men")
+    assert len({fold(text) for text in texts}) == len(texts)
 
 
 def check_ladders(items: Examples) -> None:

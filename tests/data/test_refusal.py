@@ -24,12 +24,22 @@ Not enough information|It cannot be determined.|Cannot be determined from the pa
 The answer cannot be found in the passage.|It is impossible to say
 Based on the passage, it is not possible to determine the answer.
 The passage does not say. The question cannot be answered.
+No mention of this in the passage.|No mention of it in the text
+no mention of the mayor in the passage
+No details about who won in the given text.|No information on the king's wife in this paragraph.
+The information is not available.|That information isn't available in the text.
+The answer is not available.|The details are not provided|This information is not included.
 """
 REAL_ANSWERS = """
 no|No.|none|nothing|nobody|no one|never|zero|0|unknown|NA|know|...|-|text|information
 not guilty|not included|not available|not a number|no evidence|no details|insufficient evidence
 Nothing is known|Unknown Soldier|The Answer|the Northwest Passage|The passage of the bill
 Not mentioned again until 1920|No answer was received from the king|I cannot tell a lie
+no mention of God in the text|no mention of slavery|no mention of his wife in the story of Ruth
+no mention of Rome in the passage of 1801|no mention of it|no evidence of fraud|no answer to that
+the pills are not available|not available in Europe|the list of names is not available
+The information is not available, but it was Paris.|the details were not provided to the court
+the information was not available|the answer was not found until 1920
 The passage does not say, but it was Paris.|I don't know. Paris|it was impossible to tell
 """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -158,6 +160,16 @@ def test_candidate_is_mentioned_as_whole_words_only():
     prompt = render(example, "generator", toy("chatml_bpe"), candidate="no")
     assert shown(prompt, "mention").split() == ["No", "no", "no", "No"]
     assert prompt.candidate is None
+
+
+def test_a_number_is_not_mentioned_by_a_longer_one():
+    text = "He sold 4,000 ships in 4.5 years, 14 of them to 4 men (4), and paid -4. Of 4, 3 sank."
+    example = Example("x", "t", "t", "q?", (Passage(text),), ())
+    prompt = render(example, "generator", toy("digit_bpe"), candidate="4")
+    places = [prompt.offsets[token][0] for token in prompt.where("mention")]
+    start = prompt.text.index(text)
+    wanted = [start + text.index(part) + part.index("4") for part in ("4 men", "(4)", "-4", "4, 3")]
+    assert [prompt.text.index("4", place) for place in places] == wanted
 
 
 @pytest.mark.parametrize("candidate", ["", ".", "...", "!?"])
@@ -361,6 +373,64 @@ def test_a_template_with_a_thinking_mode_is_asked_without_it():
     )
     prompt = render(port_amel(), "generator", with_template("chatml_bpe", template))
     assert prompt.text.endswith("<think></think>")
+
+
+TALK = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+DATED_TEMPLATES = {
+    # As Llama 3.2 asks.
+    "26 Jul 2024": """
+{%- if not date_string is defined %}
+    {%- if strftime_now is defined %}
+        {%- set date_string = strftime_now("%d %b %Y") %}
+    {%- else %}
+        {%- set date_string = "26 Jul 2024" %}
+    {%- endif %}
+{%- endif %}
+{{- bos_token }}{{- "Today Date: " + date_string + "\n" }}""",
+    # As SmolLM3, gpt-oss and Mistral Small ask: within a macro, or a loop.
+    "26 July 2024": "{% set today = strftime_now('%d %B %Y') -%}\n  Date: {{ today }}\n",
+    "2024-07-26": (
+        "   {% macro head() %}It is {{ strftime_now('%Y-%m-%d') }}.\n{% endmacro %}\n  {{ head() }}"
+    ),
+    "Friday 7/26/24, 00:00": (
+        "{% for _ in [1] %}{{ strftime_now('%A %-m/%d/%y, %H:%M') }}\n{% endfor %}"
+    ),
+}
+
+
+@pytest.mark.parametrize("date", DATED_TEMPLATES)
+def test_a_date_in_the_chat_format_is_the_same_on_every_day_and_told(date, monkeypatch):
+    tokenizer = with_template("metaspace_bpe", DATED_TEMPLATES[date] + TALK)
+
+    def on(*day: int) -> Prompter:
+        class Clock(datetime):
+            @classmethod
+            def now(cls, tz=None):
+                return datetime(*day)
+
+        monkeypatch.setattr("transformers.utils.chat_template_utils.datetime", Clock)
+        return Prompter(tokenizer)
+
+    def made(prompter: Prompter) -> str:
+        asked = [{"role": "user", "content": "{question}"}]
+        text = tokenizer.apply_chat_template(asked, tokenize=False)
+        return text.partition("user: ")[0].removeprefix(tokenizer.bos_token)
+
+    before, after = on(2025, 11, 22, 9, 5), on(2026, 11, 23, 10, 6)
+    assert before.templates() == after.templates()
+    assert date in after.frame.prefix
+    [note] = before.frame.notes
+    assert note == "the chat format prints today's date, in whose place 26 July 2024 stands"
+    assert note in before.render(port_amel(), "generator").notes
+    # On that very day the prompts are the template's own, to the last space.
+    same = on(2024, 7, 26)
+    assert same.frame.prefix.removeprefix(tokenizer.bos_token).removesuffix("user: ") == made(same)
+    assert same.frame.prefix == before.frame.prefix
+
+
+def test_a_clock_that_does_not_show_is_no_note():
+    template = "{% if tools %}{{ strftime_now('%Y') }}{% endif %}" + TALK
+    assert not Prompter(with_template("chatml_bpe", template)).frame.notes
 
 
 def test_characters_that_no_token_claims_at_the_end_go_to_the_decision():

@@ -7,13 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tiny import tiny_tokenizer
+from tiny import tiny_lens, tiny_tokenizer
 from tiny_folders import question, write_questions
 
+from lab.data import load_examples
 from lab.errors import LabError
-from lab.instruments.case import ANSWER_TOKENS
-from lab.roles import apply_control
-from lab.studies.plan import LONGEST_ANSWERS, Plan, make_plan
+from lab.instruments.case import ANSWER_TOKENS, LONGEST_ANSWERS, open_case
+from lab.roles import Prompter, apply_control
+from lab.studies.plan import Plan, make_plan
 from lab.studies.recipe import Recipe
 
 FILLER = "Nothing of note was written down in the years that followed the fire. "
@@ -111,6 +112,23 @@ def test_swapped_passages_are_fitted_to_the_question_and_keep_their_evidence(
     assert second.other.evidence
     assert len(second.other.passages) < len(first.example.passages) == 5
     assert second.other.question == first.example.question
+
+
+def test_an_example_opened_on_its_own_is_what_a_study_runs(tmp_path: Path) -> None:
+    wordy = question(1, question="Tell me, " + "if you please, " * 40 + "when was it built?")
+    records = [long_question(0, passages=4), wordy, long_question(2, passages=6)]
+    made = plan(tmp_path, records, window=1733)
+    assert any(item.example.notes for item in made.items), "one must lose passages"
+    lens = tiny_lens("llama")
+    lens.config.max_position_embeddings = 1733
+    examples = load_examples(f"jsonl:{tmp_path / 'asked.jsonl'}")
+    for example, item in zip(examples, made.items, strict=True):
+        prompter = Prompter(lens.tokenizer, too_long="drop")
+        case = open_case(lens, example, examples.pool, prompter=prompter)
+        assert (case.example, case.other, case.rungs, case.changed) == (
+            item.example, item.other, item.rungs, item.changed,
+        )  # fmt: skip
+        assert case.prompter == made.prompter
 
 
 def test_without_other_passages_there_is_nothing_to_swap_in(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from tiny_folders import PLACES, question, write_questions
 from tiny_training import prompter_of, recipe_of
 
-from lab.data import Example, is_wrong
+from lab.data import Example, is_wrong, load_examples
 from lab.engine.loading import outline
 from lab.errors import LabError
 from lab.roles import REFUSAL
@@ -53,6 +53,23 @@ def harbours(count: int, each: int = 2) -> Records:
     return found
 
 
+def two_hops(*numbers: int) -> dict[str, Any]:
+    """A question that needs the passages of several harbours."""
+    each = [question(number) for number in numbers]
+    return question(
+        numbers[0],
+        id=f"q{'-'.join(map(str, numbers))}",
+        passages=[record["passages"][0] for record in each],
+        evidence=[{**record["evidence"][0], "passage": i} for i, record in enumerate(each)],
+    )
+
+
+def evidence(groups: Sequence[Sequence[Lesson]]) -> set[str]:
+    """The passages that hold evidence."""
+    examples = [lesson.example for group in groups for lesson in group]
+    return {e.passages[mark.passage].text for e in examples for mark in e.evidence}
+
+
 def all_of(lessons: Lessons) -> list[Lesson]:
     return [lesson for part in (lessons.train, lessons.dev) for group in part for lesson in group]
 
@@ -79,6 +96,27 @@ class TestHeldOut:
         lessons = read_lessons(recipe)
         assert clusters(lessons.dev)
         assert clusters(lessons.train).isdisjoint(clusters(lessons.dev))
+
+    def test_nor_where_questions_share_only_a_part_of_their_evidence(
+        self, model: Path, tmp_path: Path
+    ) -> None:
+        """In a chain: 0 and 1, 1 and 2, then 3 and 4, ...; of two sources."""
+        records = [two_hops(i, i + 1) for i in range(90) if i % 3 < 2]
+        files = [write_questions(tmp_path / f"{name}.jsonl", records[half::2])
+                 for name, half in (("a", 0), ("b", 1))]  # fmt: skip
+        specs = tuple(f"jsonl:{file}" for file in files)
+        lessons = read_lessons(TrainingRecipe("both", specs, str(model), dev_questions=20))
+        train, dev = evidence(lessons.train), evidence(lessons.dev)
+        assert train and dev
+        assert train.isdisjoint(dev)
+        assert all(len(clusters([group])) == 1 for group in lessons.train)
+
+    def test_distracting_passages_do_not_bind_questions_together(self, recipe: Make) -> None:
+        noise = {"title": "Noise", "text": "Nothing is known of the river Orn."}
+        records = [question(i, cluster=f"c{i}") for i in range(60)]
+        records = [{**record, "passages": [*record["passages"], noise]} for record in records]
+        lessons = read_lessons(recipe(records, dev_questions=20))
+        assert 8 <= sum(map(len, lessons.dev)) <= 32
 
     def test_which_are_held_out_does_not_depend_on_the_role_or_seed(self, recipe: Make) -> None:
         held = {
@@ -148,19 +186,34 @@ class TestWrongCandidates:
     def test_answers_without_the_passage_are_asked_for_a_quarter(self, recipe: Make) -> None:
         asked: list[str] = []
 
-        def answers(examples: Sequence[Example]) -> Mapping[str, str]:
+        def answers(examples: Sequence[Example]) -> Sequence[str]:
             asked.extend(example.id for example in examples)
-            return {example.id: "Year of the Lord 1500" for example in examples}
+            return ["Year of the Lord 1500" for _ in examples]
 
         lessons = all_of(read_lessons(recipe(harbours(60)), answers))
         assert 0.15 < len(asked) / len(lessons) < 0.35
         shown = {x.example.id for x in lessons if "Year of the Lord 1500" in x.wrong}
         assert shown == set(asked)
 
+    def test_they_are_of_the_question_itself_where_two_sources_share_ids(
+        self, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("lab.training.lessons.CLOSED_BOOK_SHARE", 1.0)
+        specs = []
+        for name, first in (("a.jsonl", 0), ("b.jsonl", 4)):
+            records = [question(first + i, id=f"q{i}") for i in range(4)]
+            specs.append(f"jsonl:{write_questions(tmp_path / name, records)}")
+        recipe = TrainingRecipe("both", tuple(specs), str(model), dev_questions=0)
+        lessons = all_of(read_lessons(recipe, lambda asked: [f"To: {e.question}" for e in asked]))
+        assert len(lessons) == 8
+        for lesson in lessons:
+            guesses = [text for text in lesson.wrong if text.startswith("To: ")]
+            assert guesses == [f"To: {lesson.example.question}"]
+
     @pytest.mark.parametrize("guess", ["{gold}", "In {gold}.", "word " * 13, ""])
     def test_they_are_not_shown_if_right_or_long_or_empty(self, recipe: Make, guess: str) -> None:
-        def answers(examples: Sequence[Example]) -> Mapping[str, str]:
-            return {e.id: guess.format(gold=e.gold) for e in examples}
+        def answers(examples: Sequence[Example]) -> Sequence[str]:
+            return [guess.format(gold=e.gold) for e in examples]
 
         made = recipe([question(i) for i in range(40)])
         with_them, without = read_lessons(made, answers), read_lessons(made)
@@ -188,16 +241,29 @@ class TestClosedBook:
         examples = [lesson.example for lesson in all_of(read_lessons(made))]
         prompter = prompter_of(made, model)
         answers = closed_book_answers(model, prompter, examples)
-        assert set(answers) == {"q0", "q8"}
+        assert len(answers) == 2
         assert PLACES[0] in examples[0].question
-        assert answers["q0"] == answers["q8"]  # asked alike, without what tells them apart
+        assert answers[0] == answers[1]  # asked alike, without what tells them apart
 
         def unwanted(*_: object, **__: object) -> None:
             raise AssertionError("the model was loaded")
 
         monkeypatch.setattr("lab.engine.loading.open_model", unwanted)
         assert closed_book_answers(model, prompter, examples) == answers
-        assert closed_book_answers(model, prompter, []) == {}
+        assert closed_book_answers(model, prompter, []) == ()
+
+    def test_two_sources_with_the_same_ids_get_answers_of_their_own(
+        self, recipe: Make, tmp_path: Path
+    ) -> None:
+        made = recipe([question(0)])
+        files = [write_questions(tmp_path / f"{i}.jsonl", [question(i, id="q0")]) for i in range(3)]
+        examples = [load_examples(f"jsonl:{file}")[0] for file in files]
+        model = outline(made.model)
+        prompter = prompter_of(made, model)
+        together = closed_book_answers(model, prompter, examples)
+        assert len(set(together)) == 3
+        assert closed_book_answers(model, prompter, examples) == together
+        assert closed_book_answers(model, prompter, examples[::-1]) == together[::-1]
 
     def test_a_damaged_file_of_them_is_made_anew(self, recipe: Make, tmp_path: Path) -> None:
         made = recipe([question(0)], dev_questions=0)

@@ -28,6 +28,11 @@ _SAY = (
     r"address|reveal)"
 )
 _NEWS = r"(?:information|answer|mention|evidence|details?)"
+# A book or a story may be about what it leaves out; a passage is only ever what was read.
+_IN_PASSAGE = (
+    r"(?:\s+(?:anywhere\s+)?(?:in|by|from|within)\s+(?:the|this)\s+"
+    r"(?:(?:provided|given|above|supplied)\s+\w+|(?:passages?|paragraphs?|excerpt|context)))"
+)
 # What may follow a refusal: the thing refused, but no turn that may bring an answer after all.
 _REST = r"(?:\s+(?:(?!\b(?:but|however|although|though|only|except|probably|likely)\b).)*)?"
 _ASKED = (
@@ -54,6 +59,10 @@ _REFUSALS = (
     rf"(?:not\s+enough|insufficient|not\s+sufficient)\s+information{_IN_SOURCE}?",
     rf"no\s+{_NEWS}(?:\s+(?:is\s+)?(?:given|provided|available|stated|found)){_IN_SOURCE}?",
     rf"no\s+{_NEWS}{_IN_SOURCE}",
+    rf"no\s+{_NEWS}\s+(?:of|on|about|regarding)\s+(?:this|that|it|these|those){_IN_SOURCE}",
+    rf"no\s+{_NEWS}\s+(?:of|on|about|regarding)\s+[\w\s'-]{{1,80}}?{_IN_PASSAGE}",
+    r"(?:the|this|that|such)\s+(?:information|answer|details?)"
+    rf"(?:\s+(?:is|are)(?:\s+not|n't)|'s\s+not)\s+(?:available|included|found){_IN_SOURCE}?",
     rf"there(?:\s+is|'s)\s+(?:no|not\s+enough|insufficient)\s+(?:information|answer|mention){_REST}",
     rf"(?:(?:i\s+am|i'm)\s+)?unable\s+to\s+(?:answer|determine|say|tell){_REST}",
 )
@@ -72,10 +81,11 @@ def is_refusal(text: str) -> bool:
     Only known wordings count, and every sentence must be one: "unanswerable", "not answerable",
     "no answer", "n/a", "none of the above"; "(it is) not mentioned | stated | given ... (in the
     passage)"; "the passage does not say | mention ... X"; "there is no (not enough) information
-    ..."; "it cannot be answered | determined ..."; "I don't know", "I cannot answer", "unable to
-    answer"; with an opening "Sorry, but" or "Answer:". Words that may be a real answer are
-    never refusals: "no", "none", "nothing", "nobody", "zero", "unknown", "NA", "not guilty"; nor
-    is a refusal that goes on with "but", "however" or the like.
+    ..."; "no mention of X in the passage"; "the information is not available"; "it cannot be
+    answered | determined ..."; "I don't know", "I cannot answer", "unable to answer"; with an
+    opening "Sorry, but" or "Answer:". Words that may be a real answer are never refusals: "no",
+    "none", "nothing", "nobody", "zero", "unknown", "NA", "not guilty"; nor is a refusal that goes
+    on with "but", "however" or the like.
     """
     plain = text.replace("\u2019", "'").casefold()
     sentences = [part.strip(" \t\r\"'`*()[],:-") for part in re.split(r"[.!?\n]+", plain)]

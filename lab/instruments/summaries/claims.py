@@ -160,11 +160,13 @@ def without_meaning(runs: Sequence[Run], metric: str, called: str = "this model"
     A judge cannot be measured that hardly says a verdict word, nor how a model judges its own
     answers where it has but one answer.
     """
-    for run in runs if metric in ON_OWN_ANSWERS else ():
-        text, share = usual_answer(run)
-        if share > MOST_ALIKE:
-            said = f"says \u201c{text}\u201d" if text else "gives no answer"
-            return f"asked to answer, {called} {said} to {share:.0%} of the questions"
+    usual = [usual_answer(run) for run in runs] if metric in ON_OWN_ANSWERS else []
+    alike = [(share, text) for text, share in usual if share > MOST_ALIKE]
+    if alike:
+        (least, text), (most, _) = min(alike), max(alike)
+        said = f"says \u201c{text}\u201d" if text else "gives no answer"
+        shares = f"{least:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
+        return f"asked to answer, {called} {said} to {shares} of the questions"
     judged = metric in ON_VERDICTS and not any(run.name in SCORED_ONLY for run in runs)
     masses = [said_at_all(run) for run in runs if judged]
     if masses and min(masses) < LEAST_MASS:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lab.cli.shared import command
 from lab.data import Example, Examples, Mark, is_wrong
 from lab.errors import LabError
 
@@ -36,7 +37,8 @@ def print_counts(examples: Examples, source: str) -> None:
     if examples.skipped:
         skipped = f"{len(examples.skipped)} records were left out, the first: {examples.skipped[0]}"
         console.print(_text(skipped))
-    console.print(_text(f"To see one: lab examples {source} --show {examples[0].id}"))
+    show = command("lab", "examples", source, "--show", examples[0].id)
+    console.print(_text(f"To see one: {show}"), soft_wrap=True)
 
 
 def _counts(family: str, items: Sequence[Example]) -> list[str | Text]:

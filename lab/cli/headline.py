@@ -12,6 +12,7 @@ from rich.text import Text
 
 from lab.instruments.summaries import headline
 from lab.views.content.front import cards
+from lab.views.content.made import unfinished
 
 
 def print_headline(dataset: xr.Dataset, provenance: Mapping[str, Any]) -> None:
@@ -24,6 +25,8 @@ def print_headline(dataset: xr.Dataset, provenance: Mapping[str, Any]) -> None:
     console.print()
     console.print(Text(found.title, style="bold"))
     console.print(Text(found.subtitle))
+    if left := unfinished(provenance):
+        console.print(Text(left, style="bold"), soft_wrap=True)
     console.print()
     console.print(table)
     console.print()

@@ -13,6 +13,7 @@ from lab.cli.shared import (
     STOPPED_TRAINING,
     TO_LEARN,
     messages,
+    place,
     plain_errors,
     two_words,
 )
@@ -44,19 +45,22 @@ def examples(
 
 
 def make_examples(
-    out: Annotated[Path, typer.Option(help="JSON-lines file to write.")],
+    out: Annotated[
+        Path, typer.Option(parser=place, metavar="<path>", help="JSON-lines file to write.")
+    ],
     n: Annotated[int, typer.Option("--n", "-n", help="How many questions.")] = 1000,
     seed: Annotated[int, typer.Option(help="Another seed gives other worlds.")] = 0,
     split: Annotated[
         Literal["train", "test"],
         typer.Option(help="Names and wordings of one split never occur in the other."),
     ] = "train",
+    force: Annotated[bool, typer.Option("--force", help="Write over a file of that name.")] = False,
 ) -> None:
     """Invent passages with questions, to train on or to test with, and write them to a file."""
     with plain_errors():
         from lab.cli.make import make
 
-        make(out, n, seed, split)
+        make(out, n, seed, split, force=force)
 
 
 def train_adapter(
@@ -68,7 +72,14 @@ def train_adapter(
         ),
     ],
     data: Annotated[list[str], typer.Option(help=f"{TO_LEARN}; may be repeated.")],
-    out: Annotated[Path, typer.Option(help="Folder of the adapter; an unfinished one goes on.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            parser=place,
+            metavar="<path>",
+            help="Folder of the adapter; an unfinished one goes on.",
+        ),
+    ],
     model: Annotated[str, typer.Option(help="As for lab run.")] = DEFAULT_MODEL,
     n: Annotated[
         int | None, typer.Option("--n", "-n", help="Questions per source; all if not given.")

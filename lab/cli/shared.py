@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import cast
 
 import typer
@@ -12,7 +14,8 @@ import typer
 from lab.errors import LabError
 
 SOURCES = (
-    "builtin, squad2:FILE, drop:FILE, hotpotqa:FILE, musique:FILE, jsonl:FILE or world:test/SEED/N"
+    "builtin, builtin:FAMILY, squad2:FILE, squad2:FILE#TITLE,TITLE, drop:FILE, hotpotqa:FILE, "
+    "musique:FILE, jsonl:FILE, world:test/SEED/N or world:train/SEED/N"
 )
 
 TO_LEARN = (
@@ -29,7 +32,7 @@ ADAPTERS = "both, generator or evaluator for the default model, or an adapter's 
 STOPPED = "stopped."
 STOPPED_RUN = "stopped. Finished examples are stored; run the same command again to go on."
 STOPPED_OVERRIDE = "stopped. What is finished is stored; run the same command again to go on."
-STOPPED_TRAINING = "stopped. Run the same command again to go on from the last checkpoint."
+STOPPED_TRAINING = "stopped. What was learned is stored; run the same command again to go on."
 
 
 @contextmanager
@@ -69,3 +72,15 @@ def two_words(text: str | None) -> tuple[str, str] | None:
     if text is None:
         return None
     return cast("tuple[str, str]", tuple(word.strip() for word in text.split(",")))
+
+
+def place(text: str) -> Path:
+    """The file or folder that an option names; nothing is no name."""
+    if not text.strip():
+        raise typer.BadParameter("it is empty: give a name.")
+    return Path(text)
+
+
+def command(*words: object) -> str:
+    """A command as it can be copied into a shell."""
+    return shlex.join(map(str, words))

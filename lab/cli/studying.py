@@ -14,14 +14,22 @@ from lab.cli.shared import (
     SOURCES,
     STOPPED_OVERRIDE,
     STOPPED_RUN,
+    command,
     messages,
+    place,
     plain_errors,
     two_words,
 )
+from lab.errors import LabError
 
 
 def run(
-    out: Annotated[Path, typer.Option(help="Folder of the study; an unfinished one goes on.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            parser=place, metavar="<path>", help="Folder of the study; an unfinished one goes on."
+        ),
+    ],
     model: Annotated[
         str, typer.Option(help="The default's name, a hub id, a model folder or a .gguf file.")
     ] = DEFAULT_MODEL,
@@ -71,10 +79,16 @@ def run(
     ] = None,
     adapter: Annotated[str | None, typer.Option(help=ADAPTERS)] = None,
     reading: Annotated[
-        int | None, typer.Option(help="Measure attention on only so many examples per source.")
+        int | None,
+        typer.Option(
+            help="Measure attention on only so many examples per source; all if not given."
+        ),
     ] = None,
     controls: Annotated[
-        int | None, typer.Option(help="Run control prompts on only so many examples per source.")
+        int | None,
+        typer.Option(
+            help="Run control prompts on only so many examples per source; all if not given."
+        ),
     ] = None,
     schemes: Annotated[
         int, typer.Option(help="Try the judge out of its scheme on so many examples per source.")
@@ -93,6 +107,7 @@ def run(
         from lab.cli.headline import print_headline
         from lab.cli.progress import show_progress
         from lab.cli.transfer import run_each_beside
+        from lab.studies.beside import find_versions
         from lab.studies.recipe import Recipe
         from lab.studies.study import run_study
 
@@ -101,15 +116,21 @@ def run(
             max_tokens, too_long, patching, dtype, demonstrations, adapter, reading, controls,
             schemes,
         )  # fmt: skip
+        find_versions(model, beside or [])
         with show_progress() as progress:
             dataset, provenance = run_study(recipe, out, progress=progress)
         run_each_beside(recipe, out, beside or [])
         print_headline(dataset, provenance)
-        typer.echo(f"Stored in {out}. Next: lab report {out}")
+        typer.echo(f"Stored in {out}. Next: {command('lab', 'report', out)}")
 
 
 def transfer(
-    out: Annotated[Path, typer.Option(help="Folder of the runs; unfinished ones go on.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            parser=place, metavar="<path>", help="Folder of the runs; unfinished ones go on."
+        ),
+    ],
     adapter: Annotated[
         list[str] | None,
         typer.Option(
@@ -141,10 +162,16 @@ def transfer(
     """Compare what training one role does to the other, on the same questions."""
     with plain_errors(STOPPED_RUN), messages():
         from lab.cli.transfer import main_adapter, print_matrix, run_transfer, store_matrix
-        from lab.studies.beside import BASE
+        from lab.studies.beside import BASE, find_versions
         from lab.studies.recipe import Recipe
 
         adapters = adapter or ["base", "generator", "evaluator", "both"]
+        if len(find_versions(model, adapters)) < 2:
+            other = BASE if set(adapters) != {BASE} else "both"
+            raise LabError(
+                f"There is nothing to compare {adapters[0]} with: give at least two versions, for "
+                f"instance also --adapter {other}."
+            )
         main = main_adapter(adapters)
         recipe = Recipe(
             model, tuple(data or ["builtin"]), n, seed, max_tokens=max_tokens, patching=0,
@@ -152,11 +179,16 @@ def transfer(
         )  # fmt: skip
         runs = run_transfer(recipe, out, adapters)
         print_matrix(store_matrix(runs, out), runs)
-        typer.echo(f"Stored in {out}. Next: lab report {out}")
+        typer.echo(f"Stored in {out}. Next: {command('lab', 'report', out)}")
 
 
 def override(
-    out: Annotated[Path, typer.Option(help="Folder of the study; an unfinished one goes on.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            parser=place, metavar="<path>", help="Folder of the study; an unfinished one goes on."
+        ),
+    ],
     model: Annotated[str, typer.Option(help="As for lab run.")] = DEFAULT_MODEL,
     adapter: Annotated[str | None, typer.Option(help=ADAPTERS)] = None,
     data: Annotated[
@@ -182,7 +214,7 @@ def override(
             model, sources, n, pairs, random_sets, seed, adapter, begun, least_pairs
         )
         find_override(recipe, out)
-        typer.echo(f"Stored in {out}. Next: lab report {out}")
+        typer.echo(f"Stored in {out}. Next: {command('lab', 'report', out)}")
 
 
 def report(
@@ -202,6 +234,8 @@ def report(
         from lab.views.report import write_report
 
         target = output or folder / "report.html"
+        if target.suffix.lower() not in (".html", ".htm"):
+            raise LabError(f"The report is an HTML page: {target} must end in .html.")
         deciding = read_override(folder) if holds_override(folder) else None
         if deciding is not None and not is_study(folder):
             typer.echo(f"Report: {write_override(deciding, target)}")

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from lab.cli.progress import show_progress
+from lab.cli.shared import command
 from lab.engine.adapters import SHIPPED
 from lab.engine.weights import DEFAULT
 from lab.training.recipe import TrainingRecipe
@@ -25,10 +26,11 @@ def train(out: Path, options: dict[str, Any]) -> None:
     with show_progress("step") as progress:
         facts = train_adapter(recipe, out, progress=progress)
     typer.echo(in_words(facts))
-    base = "" if recipe.model == DEFAULT else f" --model {recipe.model}"
+    base = [] if recipe.model == DEFAULT else ["--model", recipe.model]
     # The plain names stand for the adapters that come with the package.
     named = f"./{out}" if str(out) in SHIPPED else out
-    typer.echo(f"Stored in {out}. Next: lab run --adapter {named}{base} --out FOLDER")
+    run = command("lab", "run", "--adapter", named, *base, "--out", "FOLDER")
+    typer.echo(f"Stored in {out}. Next: {run}")
 
 
 def in_words(facts: dict[str, Any]) -> str:

@@ -22,6 +22,13 @@ _KINDS = {
 }
 
 
+_PACKED = (
+    (b"\x1f\x8b", "gzip"), (b"PK\x03\x04", "zip"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+)  # fmt: skip
+"""What compressed files begin with."""
+
+
 def kind(value: object) -> str:
     """What a JSON value is, in words."""
     return _KINDS.get(type(value), type(value).__name__)
@@ -112,6 +119,8 @@ def read_text(path: str | PathLike[str]) -> str:
     except IsADirectoryError:
         raise LabError(f"{file} is a folder; name a file in it.{_inside(file)}") from None
     except UnicodeDecodeError as error:
+        if packed := next((how for start, how in _PACKED if error.object.startswith(start)), ""):
+            raise LabError(f"{file} is compressed ({packed}): unpack it first.") from None
         line = error.object[: error.start].count(b"\n") + 1
         raise LabError(
             f"{file} is not UTF-8: byte {error.start} (line {line}) cannot be read. "
@@ -139,10 +148,35 @@ def read_json(
 def read_jsonl(path: str | PathLike[str]) -> Iterator[Record]:
     """The objects of a JSON-lines file, one a line; blank lines are passed over."""
     # Only \n ends a record: text may hold U+2028 and other characters that splitlines cuts at.
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    text = read_text(path)
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             where = f"{path}, line {number}"
-            yield Record.of(parse(line, where), where)
+            try:
+                record = Record.of(parse(line, where), where)
+            except LabError as error:
+                raise LabError(f"{error}{_other_lines(text)}") from None
+            yield record
+
+
+def _other_lines(text: str) -> str:
+    """What to do with a file that is JSON, but not one object a line; empty for any other."""
+    start = text.lstrip()
+    try:
+        value, end = json.JSONDecoder().raw_decode(start)
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(value, list):
+        return (
+            " The file is one list, but must hold one object a line, without brackets and commas "
+            "between them (jq -c '.[]' FILE writes them so)."
+        )
+    if "\n" in start[:end]:
+        return (
+            " Its first object runs over several lines, but each must be on a line of its own "
+            "(jq -c . FILE writes them so)."
+        )
+    return ""
 
 
 def parse(text: str, where: str) -> Any:

@@ -10,16 +10,19 @@ from pathlib import Path
 from lab.data import builtin, drop, hotpotqa, hub, jsonl, musique, squad2
 from lab.data.example import Example, Mark
 from lab.data.examples import Examples
+from lab.data.likely import likely_format
 from lab.data.sampling import sample
+from lab.data.specs import match_titles, misspelt, split_titles
 from lab.data.world.spec import read_world
 from lab.errors import LabError
 
-BENCHMARKS: dict[str, Callable[[str], Examples]] = {
+BENCHMARKS: dict[str, Callable[[str | Path], Examples]] = {
     "squad2": squad2.read,
     "drop": drop.read,
     "hotpotqa": hotpotqa.read,
     "musique": musique.read,
 }
+READERS: dict[str, Callable[[str | Path], Examples]] = {**BENCHMARKS, "jsonl": jsonl.read}
 LICENCES = {
     "builtin": "part of this project, under its licence",
     "world": "made by this project, under its licence",
@@ -57,7 +60,7 @@ def load_examples(
             on invented passages, `lab.data.world`.
         n: how many, chosen by `lab.data.sampling.sample`; all if None.
         seed: of that choice.
-        families: only examples of these families; all if empty.
+        families: only examples of these families, or of one; all if empty.
         answerable: only those that the passages answer (True) or do not answer (False).
         others: of the passages without evidence keep only the first so many; all if None. With 0
             a question of HotpotQA or MuSiQue fits a short context. Examples with one passage, or
@@ -68,6 +71,7 @@ def load_examples(
             format, nothing left to choose from, ``n`` above what there is, or an id that occurs
             twice among the chosen.
     """
+    families = (families,) if isinstance(families, str) else families
     read = _read(spec.strip())
     _check_families(spec, families, read)
     kept = [
@@ -123,28 +127,44 @@ def _read(spec: str) -> Examples:
     if source == "world":
         return read_world(rest)
     if source == "jsonl" and rest:
-        return jsonl.read(rest)
+        return _read_file("jsonl", rest)
     if source in BENCHMARKS:
         if rest in ("", "hub") or rest.startswith("hub/"):
             return hub.read(source, rest.partition("/")[2])
-        path, _, titles = rest.partition("#")
-        read = BENCHMARKS[source](path)
-        return _of_articles(spec, read, titles.split(",")) if titles else read
+        path, titles = split_titles(rest)
+        read = _read_file(source, path)
+        return _of_articles(spec, read, titles) if titles else read
+    if wrong := misspelt(spec, ("builtin", "world", *READERS)):
+        raise LabError(f"{wrong} Use {_KNOWN}.")
     if spec.endswith(".jsonl"):
-        return jsonl.read(spec)
-    hint = ""
-    if Path(spec).exists():
-        hint = f" {spec} is a file or folder: say which format it has, for instance squad2:{spec}."
+        return _read_file("jsonl", spec)
+    hint, place = "", Path(spec).expanduser()
+    if place.exists():
+        likely = likely_format(place) or "squad2"
+        hint = (
+            f" {spec} is a file or folder: say which format it has, for instance {likely}:{spec}."
+        )
     raise LabError(f"Unknown source {spec!r}; use {_KNOWN}.{hint}")
 
 
-def _of_articles(spec: str, read: Examples, titles: Sequence[str]) -> Examples:
+def _read_file(source: str, name: str) -> Examples:
+    """The examples of a file; an error says so if it looks like one of another format."""
+    path = Path(name).expanduser()
+    try:
+        return READERS[source](path)
+    except LabError as error:
+        likely = likely_format(path)
+        if likely in ("", source):
+            raise
+        raise LabError(f"{error} It looks like {likely}: write {likely}:{name}.") from None
+
+
+def _of_articles(spec: str, read: Examples, titles: str) -> Examples:
     """The examples of some articles; everything else of the source is as if it were not there."""
-    wanted = [title.strip() for title in titles]
-    present = {item.meta.get("title", "") for item in read}
-    unknown = [title for title in wanted if title not in present]
+    present = {item.meta.get("title", "") for item in read} - {""}
+    wanted, unknown = match_titles(titles, present)
     if unknown:
-        known = ", ".join(sorted(title for title in present if title)) or "none with a title"
+        known = ", ".join(sorted(present)) or "none with a title"
         raise LabError(
             f"{spec} has no article {', '.join(map(repr, unknown))}; its articles are: {known}."
         )

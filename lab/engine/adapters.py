@@ -21,7 +21,10 @@ SHIPPED = ("both", "generator", "evaluator")
 ABOUT = "rolelens.json"
 """The file in an adapter's folder that says how it was trained."""
 
-_CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_CONFIG = "adapter_config.json"
+
+WEIGHTS = "adapter_model.safetensors"
+"""The file in an adapter's folder that holds its weights."""
 
 PROMPTING = ("layout", "format", "verdict_words")
 """What an adapter remembers of the prompts that it was trained on."""
@@ -71,7 +74,7 @@ def find_adapter(name: str, model: str) -> Adapter:
             f"There is no adapter {name!r}: give {', '.join(SHIPPED)}, or the folder of an adapter "
             "(lab train-adapter makes one)."
         )
-    missing = [file for file in (_CONFIG, _WEIGHTS) if not (folder / file).is_file()]
+    missing = [file for file in (_CONFIG, WEIGHTS) if not (folder / file).is_file()]
     if missing:
         raise LabError(
             f"{folder} is no finished adapter: it has no {' and no '.join(missing)}. "
@@ -122,7 +125,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 def adapter_hash(folder: Path) -> str:
     """SHA-256 over an adapter's settings and weights."""
     total = hashlib.sha256()
-    for name in (_CONFIG, _WEIGHTS):
+    for name in (_CONFIG, WEIGHTS):
         total.update((folder / name).read_bytes())
     return total.hexdigest()
 
@@ -150,7 +153,7 @@ def merge_adapter(model: PreTrainedModel, adapter: Adapter) -> PreTrainedModel:
         merged: PreTrainedModel = wrapped.merge_and_unload(safe_merge=True)
     except SafetensorError as error:
         raise LabError(
-            f"{adapter.folder / _WEIGHTS} is broken or cut off ({reason(error)}) Copy or "
+            f"{adapter.folder / WEIGHTS} is broken or cut off ({reason(error)}) Copy or "
             "train the adapter again."
         ) from error
     except (ValueError, LookupError, RuntimeError, OSError, TypeError) as error:
@@ -169,7 +172,7 @@ def _check_filled(wrapped: Any, adapter: Adapter) -> None:
 
     # Embeddings are never merged; asked for them, peft would look for the model's hub page.
     wanted = set(get_peft_model_state_dict(wrapped, save_embedding_layers=False))
-    with safe_open(adapter.folder / _WEIGHTS, framework="numpy") as file:
+    with safe_open(adapter.folder / WEIGHTS, framework="numpy") as file:
         found = set(file.keys())
     if wanted != found:
         raise ValueError(f"{len(wanted ^ found)} of its tensors have no counterpart.")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lab.engine.adapters import SHIPPED
+from lab.engine.adapters import SHIPPED, find_adapter
 from lab.errors import LabError
 from lab.instruments.summaries.runs import BASE as BASE
 from lab.instruments.summaries.runs import Run, trained_role
@@ -56,17 +56,29 @@ def run_beside(
         raise LabError(f"{folder} does not say how its prompts were written: run it anew.")
     prompting["verdict_words"] = tuple(prompting["verdict_words"])
     light = replace(recipe, patching=0, controls=0, **prompting)
+    for name, adapter in find_versions(recipe.model, adapters).items():
+        chosen = replace(light, adapter=None if adapter == BASE else adapter)
+        run_study(chosen, folder / BESIDE / name, progress=progress)
+
+
+def find_versions(model: str, adapters: Iterable[str]) -> dict[str, str]:
+    """The name of the run of each version of a model, once all are found to be there.
+
+    Raises:
+        LabError: there is no such adapter, or two share a name.
+    """
     places: dict[str, str] = {}
     for adapter in adapters:
         name = run_name(adapter)
-        if name in places:
+        if places.get(name, adapter) != adapter:
             raise LabError(
                 f"{places[name]} and {adapter} would both be called {name}: rename one folder."
             )
         places[name] = adapter
-    for name, adapter in places.items():
-        chosen = replace(light, adapter=None if adapter == BASE else adapter)
-        run_study(chosen, folder / BESIDE / name, progress=progress)
+    for adapter in places.values():
+        if adapter != BASE:
+            find_adapter(adapter, model)
+    return places
 
 
 def run_name(adapter: str) -> str:
@@ -79,7 +91,7 @@ def read_runs(folder: str | Path) -> list[Run]:
 
     Runs are named by what was trained, so that training seeds of one role share a name; adapters
     of one role that were trained in different ways are told apart by their own names. A run beside
-    of which no example is finished is left out, and the log says so.
+    of which no example is finished is left out, and the log says so, as it does of unfinished ones.
 
     Raises:
         LabError: a run is damaged.
@@ -92,6 +104,8 @@ def read_runs(folder: str | Path) -> list[Run]:
     if not begun:
         return []
     read = [read_study(place) for place in (folder, *begun)]
+    for place, (_, made) in zip(begun, read[1:], strict=True):
+        _tell_unfinished(place, made)
     adapters = [provenance.get("adapter") or {} for _, provenance in read]
     roles = [trained_role(adapter) for adapter in adapters]
     names = _names(adapters, roles)
@@ -112,6 +126,16 @@ def _empty(place: Path) -> bool:
         return False
     log.info("%s holds no finished example yet and is left out.", place)
     return True
+
+
+def _tell_unfinished(place: Path, made: Mapping[str, Any]) -> None:
+    if made["done"] < made["planned"]:
+        log.warning(
+            "%s holds %d of %d examples yet: versions are compared on those that all hold.",
+            place,
+            made["done"],
+            made["planned"],
+        )
 
 
 def _trained(adapter: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,13 @@ from typing import Any, Literal
 from lab.engine.weights import DTYPES
 from lab.errors import LabError
 from lab.roles import DEMONSTRATIONS, LAYOUTS, VERDICT_WORDS
+from lab.training.checks import (
+    check_numbers,
+    check_texts,
+    placed,
+    sources,
+    two_verdict_words,
+)
 
 FORMAT = 2
 """Version of the stored arrays; a store of another version cannot be gone on with.
@@ -46,7 +53,7 @@ class Recipe:
 
     Attributes:
         model: name, folder, GGUF file or hub id, see `lab.load_lens`.
-        data: sources, see `lab.data.load_examples`; one or several.
+        data: sources, see `lab.data.load_examples`; one as a plain text, or several.
         n: examples per source; None for all.
         seed: of the choice of examples and wrong candidates.
         layout: ``instruction_first`` or ``context_first``. This, the next two and demonstrations
@@ -66,7 +73,7 @@ class Recipe:
     """
 
     model: str
-    data: tuple[str, ...]
+    data: Sequence[str]
     n: int | None = None
     seed: int = 0
     layout: Literal["instruction_first", "context_first"] | None = None
@@ -83,20 +90,17 @@ class Recipe:
     schemes: int | None = 0
 
     def __post_init__(self) -> None:
-        if not self.data:
-            raise LabError("A study needs at least one source of examples (--data).")
+        object.__setattr__(self, "data", sources(self.data, "A study"))
+        check_texts(self, ("model", "adapter"))
+        check_numbers(self, ("n", "seed", "max_tokens", "demonstrations", *COUNTED))
         for name, allowed in CHOICES.items():
             value = getattr(self, name)
             if value not in allowed and not (value is None and name in PROMPTING):
                 raise LabError(
                     f"{name} is {getattr(self, name)!r}: it must be one of {', '.join(allowed)}."
                 )
-        words = [word.strip().casefold() for word in self.verdict_words or VERDICT_WORDS]
-        if len(words) != 2 or not all(words) or words[0] == words[1]:
-            raise LabError(
-                "verdict_words needs two different words, one that accepts and one that rejects, "
-                f"not {', '.join(map(repr, self.verdict_words or ())) or 'none'}."
-            )
+        if self.verdict_words is not None:
+            object.__setattr__(self, "verdict_words", two_verdict_words(self.verdict_words))
         for name in ("n", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -137,7 +141,7 @@ class Recipe:
     def check_same(self, stored: dict[str, Any], folder: Path) -> None:
         """Raise LabError if a store was made by another recipe, naming what differs."""
         mine = self.as_dict()
-        if stored == mine:
+        if placed(stored) == placed(mine):
             return
         if not stored:
             raise LabError(
@@ -147,7 +151,7 @@ class Recipe:
         differ = [
             f"{name} was {stored.get(name)!r}, now {mine.get(name)!r}"
             for name in dict.fromkeys([*known, *stored])
-            if stored.get(name) != mine.get(name)
+            if placed(stored).get(name) != placed(mine).get(name)
         ]
         raise LabError(
             f"{folder} holds a study with another recipe: {'; '.join(differ)}. Run with the "

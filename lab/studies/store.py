@@ -31,6 +31,9 @@ ARRAYS = "arrays.zarr"
 RECIPE = "recipe.json"
 PROVENANCE = "provenance.json"
 
+COORDINATES = ("example", *LABELS, "layer", "head", "token")
+"""Arrays that hold labels: written with the store, and never again."""
+
 DAMAGED = (OSError, KeyError, ValueError, TypeError, RuntimeError, BaseZarrError)
 """What Zarr, its codecs and xarray raise for files that are missing, cut off or overwritten."""
 
@@ -42,6 +45,11 @@ class Store:
         self.folder = folder
         with _quiet_zarr():
             self._arrays = {name: _array(group, name) for name in (*VARIABLES, "done")}
+
+    def tidy(self) -> None:
+        """Remove what a write that was killed left behind."""
+        for left in (self.folder / ARRAYS).rglob("*.partial"):
+            left.unlink(missing_ok=True)
 
     @property
     def done(self) -> np.ndarray:
@@ -162,8 +170,7 @@ def resume(folder: Path, recipe: Recipe, fingerprint: Mapping[str, str]) -> Stor
         store.done  # noqa: B018, its file may be damaged
     except DAMAGED as error:
         raise LabError(_damaged(folder, error)) from error
-    for left in (folder / ARRAYS).rglob("*.partial"):
-        left.unlink(missing_ok=True)
+    _check_labels(folder)
     return store
 
 
@@ -194,6 +201,16 @@ def _damaged(folder: Path, error: BaseException, name: str = "") -> str:
         f"{what} in {folder / ARRAYS} cannot be read ({str(error) or type(error).__name__}). "
         "The folder is damaged: bring back a copy of it, or run the study into another folder."
     )
+
+
+def _check_labels(folder: Path) -> None:
+    """Raise LabError for a store that does not say which example or variable is which."""
+    for name in COORDINATES:
+        place = folder / ARRAYS / name
+        # Numbers that are all zero need no file; texts do.
+        texts = name == "example" or name in LABELS
+        if not (place / "zarr.json").exists() or (texts and not (place / "c" / "0").exists()):
+            raise LabError(_damaged(folder, KeyError("its file is missing"), name))
 
 
 def _create_arrays(path: Path, ids: Sequence[str], sizes: Mapping[str, int]) -> zarr.Group:
@@ -234,13 +251,16 @@ def _create(
 def read_study(folder: str | Path) -> tuple[xr.Dataset, dict[str, Any]]:
     """The stored examples of a study as one Dataset, and its provenance.
 
-    Examples that were not finished are left out. `lab.studies.schema` says what the variables
-    mean. Everything is in memory, so the folder may go on being written.
+    Examples that were not finished are left out; the provenance says how many are ``done`` of how
+    many that are ``planned``. `lab.studies.schema` says what the variables mean. Everything is in
+    memory, so the folder may go on being written.
 
     Raises:
         LabError: no study there, none of its examples finished, or its arrays cannot be read.
     """
     folder = Path(folder)
+    if not folder.is_dir():
+        raise LabError(f"There is no folder {folder}.")
     if not is_study(folder):
         raise LabError(f"{folder} holds no study (it has no {RECIPE}). Make one with `lab run`.")
     dataset = _load(folder)
@@ -255,12 +275,16 @@ def read_study(folder: str | Path) -> tuple[xr.Dataset, dict[str, Any]]:
     if not len(done):
         raise LabError(f"No example of {folder} is finished yet: run `lab run` to go on.")
     path = folder / PROVENANCE
-    return dataset.isel(example=done).drop_vars("done"), read_json(path) if path.exists() else {}
+    stored = read_json(path) if path.exists() else {}
+    made = {**stored, "done": len(done), "planned": dataset.sizes["example"]}
+    return dataset.isel(example=done).drop_vars("done"), made
 
 
 def _load(folder: Path) -> xr.Dataset:
     """All arrays in memory, or a LabError that names the damaged one."""
     name: Hashable = ""
+    if (folder / ARRAYS).exists():
+        _check_labels(folder)
     try:
         with _quiet_zarr():
             dataset: xr.Dataset = xr.open_zarr(folder / ARRAYS, consolidated=False, chunks=None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from lab.engine.alone import alone
 from lab.instruments.behaviour import Behaviour, as_array, measure_behaviour
 from lab.instruments.case import Case
 from lab.instruments.names import CONTRASTS, JUDGED_CONTROLS, READING_ROLES, RUNGS
@@ -23,6 +24,7 @@ from lab.studies.plan import Plan, Planned, make_plan
 from lab.studies.provenance import continued, now, provenance
 from lab.studies.recipe import Recipe
 from lab.studies.schema import SHOWN_ROLES
+from lab.studies.seen import seen_in_training
 from lab.studies.store import (
     PROVENANCE,
     Store,
@@ -65,8 +67,8 @@ def run_study(
         progress: told before each example.
 
     Raises:
-        LabError: the model or data cannot be had, the folder holds another study or cannot be
-            written. What was stored stays.
+        LabError: the model or data cannot be had, the folder holds another study, is being run
+            into by another process, or cannot be written. What was stored stays.
     """
     from lab.engine.loading import outline
 
@@ -77,19 +79,33 @@ def run_study(
     model = lens or outline(recipe.model, recipe.adapter)
     plan = make_plan(recipe, model)
     _tell_plan(recipe, plan)
+    seen = _seen(recipe, plan, model)
     fingerprint = {**plan.fingerprint, "weights": model.sha256}
     store = resume(folder, recipe, fingerprint)
     if store is not None and store.done.all():
         log.info("All %d examples are stored already; nothing is left to run.", len(plan.items))
     else:
-        ready = _opened(model, recipe)
-        if store is None:
-            sizes = {"layer": ready.n_layers, "head": ready.n_heads, "token": plan.max_tokens}
-            store = create(folder, recipe, fingerprint, plan.ids, sizes)
-        _note_start(folder, recipe, ready, plan)
-        _run(plan, ready, store, progress)
+        with alone(folder):
+            ready = _opened(model, recipe)
+            # Looked at again, now that nobody else can have begun or be writing.
+            store = resume(folder, recipe, fingerprint)
+            if store is None:
+                sizes = {"layer": ready.n_layers, "head": ready.n_heads, "token": plan.max_tokens}
+                store = create(folder, recipe, fingerprint, plan.ids, sizes)
+            store.tidy()
+            _note_start(folder, recipe, ready, plan, seen)
+            _run(plan, ready, store, progress)
     _note_end(folder)
     return read_study(folder)
+
+
+def _seen(recipe: Recipe, plan: Plan, model: Lens | Outline) -> tuple[str, ...]:
+    """What of the study the model's adapter was trained on, as sentences, which are told too."""
+    about = {} if model.adapter is None else model.adapter.about
+    found = seen_in_training(recipe.data, [item.example for item in plan.items], about)
+    for sentence in found:
+        log.warning(sentence)
+    return found
 
 
 def _opened(model: Lens | Outline, recipe: Recipe) -> Lens:
@@ -122,11 +138,11 @@ def _run(plan: Plan, lens: Lens, store: Store, progress: Progress | None) -> Non
         progress(total, total, "")
 
 
-def _note_start(folder: Path, recipe: Recipe, lens: Lens, plan: Plan) -> None:
+def _note_start(folder: Path, recipe: Recipe, lens: Lens, plan: Plan, seen: Sequence[str]) -> None:
     path = folder / PROVENANCE
     made = continued(read_json(path)) if path.exists() else provenance(recipe, folder, lens, plan)
     with writing(folder):
-        write_json(path, made)
+        write_json(path, {**made, "seen_in_training": list(seen)})
 
 
 def _note_end(folder: Path) -> None:

@@ -97,6 +97,11 @@ def load_checkpoint(
     return state
 
 
+def begun(folder: Path) -> bool:
+    """Whether a folder holds a checkpoint."""
+    return any((folder / name).exists() for name in (CHECKPOINT, f"{CHECKPOINT}.old"))
+
+
 def drop_checkpoint(folder: Path) -> None:
     """Remove all checkpoints of a training that is finished."""
     for name in (CHECKPOINT, f"{CHECKPOINT}.old", f"{CHECKPOINT}.part"):

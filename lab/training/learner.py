@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from jaxtyping import Float
 
@@ -41,7 +43,10 @@ def open_learner(recipe: TrainingRecipe, model: Outline, verdict: VerdictTokens)
         task_type="CAUSAL_LM",
     )
     try:
-        adapted = get_peft_model(plain, config)  # its own weights stay in float32
+        with warnings.catch_warnings():
+            # peft asks transformers for a property that is about to get another name.
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+            adapted = get_peft_model(plain, config)  # its own weights stay in float32
     except (ValueError, NotImplementedError) as error:
         raise LabError(f"peft cannot put LoRA into {model.weights.title}: {error}") from error
     adapted.eval()  # gradients flow, but nothing is dropped out at random

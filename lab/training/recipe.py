@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from lab.engine.weights import DEFAULT
 from lab.errors import LabError
 from lab.roles import LAYOUTS, VERDICT_WORDS
+from lab.training.checks import (
+    check_numbers,
+    check_texts,
+    placed,
+    sources,
+    two_verdict_words,
+)
 
 TrainedRole = Literal["generator", "evaluator", "both", "verdict-only"]
 
@@ -38,6 +45,9 @@ _AT_LEAST = {
     "unanswerable": 0,
 }  # fmt: skip
 
+_REAL = ("learning_rate", "unanswerable", "verdicts_from")
+"""Fields that need not be whole numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingRecipe:
@@ -46,7 +56,7 @@ class TrainingRecipe:
     Attributes:
         role: one of TRAINED_ROLES.
         model: name, folder, GGUF file or hub id, see `lab.load_lens`.
-        data: sources, see `lab.data.load_examples`.
+        data: sources, see `lab.data.load_examples`; one as a plain text, or several.
         n: questions per source; None for all.
         unanswerable: largest share of a source's questions that its passages do not answer; what
             is above it is left out.
@@ -74,7 +84,7 @@ class TrainingRecipe:
     """
 
     role: TrainedRole
-    data: tuple[str, ...]
+    data: Sequence[str]
     model: str = DEFAULT
     n: int | None = None
     unanswerable: float = 0.2
@@ -95,8 +105,10 @@ class TrainingRecipe:
     precision: Literal["bfloat16", "float32"] = "bfloat16"
 
     def __post_init__(self) -> None:
-        if not self.data:
-            raise LabError("Training needs at least one source of examples (--data).")
+        object.__setattr__(self, "data", sources(self.data, "Training"))
+        check_texts(self, ("model",))
+        check_numbers(self, _REAL, float)
+        check_numbers(self, [n for n in ("seed", *_AT_LEAST) if n not in _REAL])
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise LabError(
@@ -111,12 +123,7 @@ class TrainingRecipe:
                 f"verdicts_from is {self.verdicts_from}: it must be a share of the steps, at least "
                 "0 and below 1."
             )
-        words = [word.strip().casefold() for word in self.verdict_words]
-        if len(words) != 2 or not all(words) or words[0] == words[1]:
-            raise LabError(
-                "verdict_words needs two different words, one that accepts and one that rejects, "
-                f"not {', '.join(map(repr, self.verdict_words)) or 'none'}."
-            )
+        object.__setattr__(self, "verdict_words", two_verdict_words(self.verdict_words))
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> TrainingRecipe:
@@ -148,10 +155,11 @@ class TrainingRecipe:
         mine = self.as_dict()
         usual = type(self)(self.role, self.data).as_dict()
         theirs = {name: stored.get(name, usual[name]) for name in mine}
+        here, there = placed(mine), placed(theirs)
         return [
             f"{name} was {theirs[name]!r}, now {mine[name]!r}"
             for name in mine
-            if theirs[name] != mine[name]
+            if there[name] != here[name]
         ]
 
     def command(self, folder: str) -> str:

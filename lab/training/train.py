@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lab.engine.adapters import ABOUT, adapter_hash
+from lab.engine.adapters import ABOUT, WEIGHTS, adapter_hash
+from lab.engine.alone import alone
 from lab.engine.loading import outline
 from lab.errors import LabError
 from lab.roles import Prompter
 from lab.training.about import about, write_about
 from lab.training.bundles import Bundle
 from lab.training.card import CARD, write_card
-from lab.training.checkpoint import drop_checkpoint, load_checkpoint, save_checkpoint, trainable
+from lab.training.checkpoint import (
+    begun,
+    drop_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+    trainable,
+)
 from lab.training.closed_book import closed_book_answers
 from lab.training.learner import open_learner
 from lab.training.lessons import Lesson, Lessons, fit, lesson_bundle, plan, read_lessons
@@ -51,11 +58,11 @@ def train_adapter(
 ) -> dict[str, Any]:
     """Train an adapter as far as it is not trained yet; what is known of it afterwards.
 
-    Checkpoints are written every minute. Stopped and called again with the same recipe and folder,
-    it goes on and, with the same number of threads, ends with the same weights as an unbroken run.
-    The folder then holds ``adapter_config.json`` and ``adapter_model.safetensors`` as peft writes
-    them, ``rolelens.json``: how it was made, and its learning curves, and ``README.md``, which says
-    the same in words.
+    Checkpoints are written every minute, and on Ctrl-C. Stopped and called again with the same
+    recipe and folder, it goes on and, with the same number of threads, ends with the same weights
+    as an unbroken run. The folder then holds ``adapter_config.json`` and
+    ``adapter_model.safetensors`` as peft writes them, ``rolelens.json``: how it was made, and its
+    learning curves, and ``README.md``, which says the same in words.
 
     Args:
         recipe: what is trained on what.
@@ -63,15 +70,25 @@ def train_adapter(
         progress: told after each step.
 
     Raises:
-        LabError: the model or data cannot be had, the folder holds another training or cannot be
-            written, or the model's attention cannot be run along a tree. Checkpoints stay.
+        LabError: the model or data cannot be had, or are there to evaluate on; the folder holds
+            another training, is being trained into by another process, or cannot be written; or
+            the model's attention cannot be run along a tree. Checkpoints stay.
     """
     folder = Path(folder)
-    _claim(folder, recipe)
+    _check_sources(recipe)
+    _check_recipe(folder, recipe)
     if (folder / ABOUT).exists():
         log.info("%s holds this adapter already; nothing is left to train.", folder)
         _tidy(folder)
         return _read(folder / ABOUT)
+    _make(folder)
+    with alone(folder):
+        _claim(folder, recipe)
+        return _train_here(recipe, folder, progress)
+
+
+def _train_here(recipe: TrainingRecipe, folder: Path, progress: Progress | None) -> dict[str, Any]:
+    """Train into a folder that is held."""
     torch.manual_seed(recipe.seed)
     model = outline(recipe.model)
     prompter = Prompter(
@@ -97,21 +114,45 @@ def _tidy(folder: Path) -> None:
     drop_checkpoint(folder)
 
 
-def _claim(folder: Path, recipe: TrainingRecipe) -> None:
-    """Note the recipe in the folder, or refuse a folder that was begun with another one."""
-    path = folder / RECIPE
+def _check_sources(recipe: TrainingRecipe) -> None:
+    """Raise LabError where a recipe would learn from what adapters are evaluated on."""
+    for spec in recipe.data:
+        source, _, rest = spec.strip().partition(":")
+        if source == "builtin" or (source == "world" and rest.partition("/")[0] == "test"):
+            raise LabError(
+                f"{spec} is there to evaluate adapters on, not to train them: train on "
+                "world:train/SEED/N, a benchmark or questions of your own."
+            )
+
+
+def _check_recipe(folder: Path, recipe: TrainingRecipe) -> None:
+    """Raise LabError for a folder in which something was trained by another recipe."""
+    stored = _stored(folder)
+    differ = [] if stored is None else recipe.differences(stored)
+    # Where nothing was trained yet, for instance since the data did not suffice, nothing is lost.
+    trained = (folder / ABOUT).exists() or (folder / WEIGHTS).exists() or begun(folder)
+    if differ and trained:
+        raise LabError(
+            f"{folder} holds a training with another recipe: {'; '.join(differ)}. Go on with the "
+            "recipe that it was begun with, or choose another --out folder."
+        )
+
+
+def _make(folder: Path) -> None:
     try:
-        stored = _stored(folder)
-        if stored is not None:
-            differ = recipe.differences(stored)
-            if differ:
-                raise LabError(
-                    f"{folder} holds a training with another recipe: {'; '.join(differ)}. Go on "
-                    "with the recipe that it was begun with, or choose another --out folder."
-                )
-            return
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(recipe.as_dict(), indent=1), encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"{folder} cannot be written ({error.strerror or error}).") from error
+
+
+def _claim(folder: Path, recipe: TrainingRecipe) -> None:
+    """Note the recipe in a folder that is held, unless another one was trained there."""
+    _check_recipe(folder, recipe)
+    if _stored(folder) == recipe.as_dict():
+        return
+    try:
+        text = json.dumps(recipe.as_dict(), indent=1)
+        (folder / RECIPE).write_text(text, encoding="utf-8")
     except OSError as error:
         raise LabError(f"{folder} cannot be written ({error.strerror or error}).") from error
 
@@ -168,26 +209,34 @@ def _train(
     if state["step"]:
         log.info("Going on after step %d of %d.", state["step"], len(steps))
     points = {round(len(steps) * i / CURVE_POINTS) for i in range(CURVE_POINTS + 1)}
-    saved = time.monotonic()
-    for step in range(state["step"], len(steps) + 1):
-        if step in points and not any(point["step"] == step for point in state["curve"]):
-            state["curve"].append({"step": step, **_point(learner, lessons, prompter)})
-        if step == len(steps):
-            break
-        begun = time.monotonic()
-        rate = recipe.learning_rate * _schedule(step, len(steps))
-        value, tokens = _step(
-            recipe, learner, optimizer, steps[step], prompter, rate, step >= silent
-        )
-        state["losses"].append(round(value, 5))
-        state["tokens"] += tokens
-        state["step"] = step + 1
-        state["seconds"] += time.monotonic() - begun
-        if progress is not None:
-            progress(step + 1, len(steps), f"loss {value:.3f}")
-        if time.monotonic() - saved > CHECKPOINT_SECONDS:
+    saved, changing = time.monotonic(), False
+    try:
+        for step in range(state["step"], len(steps) + 1):
+            if step in points and not any(point["step"] == step for point in state["curve"]):
+                state["curve"].append({"step": step, **_point(learner, lessons, prompter)})
+            if step == len(steps):
+                break
+            start = time.monotonic()
+            value, tokens = _gradients(recipe, learner, steps[step], prompter, step >= silent)
+            rate = recipe.learning_rate * _schedule(step, len(steps))
+            changing = True
+            if tokens:
+                _update(learner, optimizer, rate)
+            state["losses"].append(round(value, 5))
+            state["tokens"] += tokens
+            state["step"] = step + 1
+            state["seconds"] += time.monotonic() - start
+            changing = False
+            if progress is not None:
+                progress(step + 1, len(steps), f"loss {value:.3f}")
+            if time.monotonic() - saved > CHECKPOINT_SECONDS:
+                save_checkpoint(folder, learner.model, optimizer, state)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        # Weights that are half changed are of no step; those of the last checkpoint stay.
+        if state["step"] and not changing:
             save_checkpoint(folder, learner.model, optimizer, state)
-            saved = time.monotonic()
+        raise
     save_checkpoint(folder, learner.model, optimizer, state)
     return state
 
@@ -211,21 +260,17 @@ def _schedule(step: int, steps: int) -> float:
     return LOWEST_RATE + (1 - LOWEST_RATE) * 0.5 * (1 + math.cos(math.pi * done))
 
 
-def _step(
+def _gradients(
     recipe: TrainingRecipe,
     learner: Learner,
-    optimizer: torch.optim.AdamW,
     parts: Sequence[Sequence[Lesson]],
     prompter: Prompter,
-    rate: float,
     verdicts: bool,
 ) -> tuple[float, int]:
-    """One step of the optimizer; its mean loss and the tokens that were run.
+    """Add up the gradients of one step; its mean loss and the tokens that were run.
 
-    Where there is nothing to learn for this role, the weights stay as they are.
+    Where there is nothing to learn for this role, no token is run.
     """
-    for group in optimizer.param_groups:
-        group["lr"] = rate
     total, tokens = 0.0, 0
     for part in parts:
         bundle = lesson_bundle(part, prompter, recipe.role, verdicts=verdicts)
@@ -235,12 +280,16 @@ def _step(
         value.backward()  # type: ignore[no-untyped-call]
         total += value.item()
         tokens += len(bundle)
-    if not tokens:
-        return 0.0, 0
+    return total, tokens
+
+
+def _update(learner: Learner, optimizer: torch.optim.AdamW, rate: float) -> None:
+    """One step of the optimizer along the gradients, which are spent."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
     torch.nn.utils.clip_grad_norm_(trainable(learner.model).values(), 1.0)
     optimizer.step()
     optimizer.zero_grad()
-    return total, tokens
 
 
 def _point(learner: Learner, lessons: Lessons, prompter: Prompter) -> dict[str, Any]:

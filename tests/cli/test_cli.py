@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -106,8 +107,55 @@ class TestRun:
         assert result.exit_code == 130
         assert "run the same command again to go on" in result.stderr
 
+    @pytest.mark.parametrize(
+        ("command", "told"),
+        [
+            (["run", "--beside", "base", "--beside", "typo"], "no adapter 'typo'"),
+            (["transfer", "--adapter", "base", "--adapter", "typo"], "no adapter 'typo'"),
+            (["transfer", "--adapter", "base"], "also --adapter both"),
+            (["transfer", "--adapter", "base", "--adapter", "base"], "at least two versions"),
+        ],
+    )
+    def test_versions_are_looked_for_before_anything_runs(
+        self, ran: Ran, tmp_path: Path, command: list[str], told: str
+    ) -> None:
+        result = lab(*command, *ran.arguments()[:4], "--out", tmp_path / "out")
+        assert result.exit_code == 1
+        assert told in plain(result.stderr)
+        assert not (tmp_path / "out").exists()
+
+    @pytest.mark.parametrize(
+        "command", ["run", "transfer", "override", "train-adapter", "make-examples"]
+    )
+    def test_a_folder_without_a_name_is_refused(
+        self, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        result = lab(command, "--out", "")
+        assert result.exit_code == 2
+        assert "it is empty: give a name" in plain(result.stderr)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_the_next_command_can_be_copied(self, ran: Ran, tmp_path: Path) -> None:
+        out = tmp_path / "my study"
+        shutil.copytree(ran.out, out)
+        result = lab("run", *ran.arguments()[:4], "--out", out, "--patching", 1)
+        assert result.stdout.splitlines()[-1].endswith(f"Next: lab report '{out}'")
+
 
 class TestReport:
+    def test_says_of_a_study_that_is_not_finished_how_it_goes_on(
+        self, ran: Ran, tmp_path: Path
+    ) -> None:
+        shutil.copytree(ran.out, tmp_path / "half")
+        (tmp_path / "half" / ARRAYS / "done" / "c" / "1").unlink()
+        result = lab("report", tmp_path / "half")
+        assert result.exit_code == 0, result.output
+        told = plain(result.stdout)
+        assert "tiny-llama, 1 of 2 examples from harbours" in told
+        assert f"Unfinished: 1 of 2 examples are stored; `lab run --out {ran.out}" in told
+        assert "Unfinished: 1 of 2 examples" in (tmp_path / "half" / "report.html").read_text()
+
     def test_prints_the_headline_and_the_path(self, ran: Ran, tmp_path: Path) -> None:
         result = lab("report", ran.out, "-o", tmp_path / "r.html")
         assert result.exit_code == 0, result.output
@@ -121,7 +169,11 @@ class TestReport:
 
     def test_needs_a_study_and_a_place(self, ran: Ran, tmp_path: Path) -> None:
         nothing = lab("report", tmp_path / "none")
-        assert (nothing.exit_code, "holds no study" in plain(nothing.stderr)) == (1, True)
+        assert (nothing.exit_code, "There is no folder" in plain(nothing.stderr)) == (1, True)
+        empty = lab("report", tmp_path)
+        assert (empty.exit_code, "holds no study" in plain(empty.stderr)) == (1, True)
+        other = lab("report", ran.out, "-o", tmp_path / "r.pdf")
+        assert (other.exit_code, "r.pdf must end in .html" in plain(other.stderr)) == (1, True)
         nowhere = lab("report", ran.out, "-o", tmp_path / "no" / "r.html")
         assert (nowhere.exit_code, "cannot be written" in plain(nowhere.stderr)) == (1, True)
 
@@ -149,6 +201,11 @@ class TestExamples:
         result = lab("examples", "builtin", "--show", "nine")
         assert result.exit_code == 1
         assert "no example 'nine'; its ids look like" in plain(result.stderr)
+
+    def test_the_command_that_shows_one_can_be_copied(self, tmp_path: Path) -> None:
+        file = write_questions(tmp_path / "my q.jsonl", [question(0)])
+        told = lab("examples", f"jsonl:{file}").stdout
+        assert f"To see one: lab examples 'jsonl:{file}' --show q0" in told
 
     def test_marks_stand_around_their_text_even_at_the_ends(self) -> None:
         text = "Built in 1871"

@@ -27,6 +27,20 @@ def test_writes_the_file_and_counts_the_families(tmp_path: Path) -> None:
     assert str(out) in result.stdout
 
 
+def test_a_file_is_written_over_only_by_force(tmp_path: Path) -> None:
+    out = tmp_path / "my worlds.jsonl"
+    assert make("--n", 3, "--out", out).exit_code == 0
+    before = out.read_bytes()
+    refused = make("--n", 3, "--seed", 1, "--out", out)
+    assert refused.exit_code == 1
+    assert "is there already: choose another name" in " ".join(refused.stderr.split())
+    assert out.read_bytes() == before
+    forced = make("--n", 3, "--seed", 1, "--out", out, "--force")
+    assert forced.exit_code == 0
+    assert out.read_bytes() != before
+    assert f"lab examples 'jsonl:{out}' --list" in forced.stdout
+
+
 def test_a_place_that_cannot_be_written_is_told_without_a_traceback(tmp_path: Path) -> None:
     result = make("--n", 3, "--out", tmp_path / "no" / "world.jsonl")
     assert result.exit_code == 1

@@ -12,7 +12,8 @@ from typer.testing import CliRunner, Result
 
 from lab.cli import app
 from lab.cli.override import cells, print_override
-from lab.studies.override.results import OverrideResults, read_override
+from lab.engine.alone import alone
+from lab.studies.override.results import FOLDER, OverrideResults, read_override
 
 
 def lab(*arguments: object) -> Result:
@@ -82,6 +83,16 @@ def test_what_cannot_be_run_is_told_in_words(
     result = lab("override", *model, *options, "--out", tmp_path / "out")
     assert result.exit_code == 1
     assert why in plain(result.stderr) and "Traceback" not in result.output
+
+
+def test_a_folder_that_another_process_runs_into_is_refused(tmp_path: Path) -> None:
+    model, place = save_tiny(tmp_path / "tiny"), tmp_path / "out" / FOLDER
+    place.mkdir(parents=True)
+    with alone(place):
+        result = lab("override", "--model", model, "--n", 20, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "Another process is running in" in plain(result.stderr)
+    assert list(place.iterdir()) == []
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

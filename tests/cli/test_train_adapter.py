@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from lab.cli import app
 from lab.cli.progress import show_progress
+from lab.cli.shared import STOPPED_TRAINING
 from lab.cli.train import in_words
 from lab.studies.store import PROVENANCE, read_json
 from lab.training.recipe import TRAINED_ROLES, TrainingRecipe
@@ -112,23 +113,22 @@ def test_ctrl_c_is_told_in_one_sentence_and_the_same_command_goes_on(
     from lab.training import train
 
     monkeypatch.setenv("ROLELENS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(train, "CHECKPOINT_SECONDS", -1.0)
-    step, count = train._step, 0
+    gradients, count = train._gradients, 0
 
     def interrupted(*arguments: object) -> tuple[float, int]:
         nonlocal count
         count += 1
         if count == 4:
             raise KeyboardInterrupt
-        return step(*arguments)  # type: ignore[arg-type]
+        return gradients(*arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(train, "_step", interrupted)
+        patch.setattr(train, "_gradients", interrupted)
         result = lab(*told.arguments(tmp_path / "out"))
     assert result.exit_code == 130
     assert "Traceback" not in result.output
     [line] = [x for x in result.stderr.splitlines() if "stopped" in x]
-    assert line == "lab: stopped. Run the same command again to go on from the last checkpoint."
+    assert line == f"lab: {STOPPED_TRAINING}"
     again = lab(*told.arguments(tmp_path / "out"))
     assert "Going on after step 3 of" in again.stderr
     name = "adapter_model.safetensors"
@@ -142,6 +142,8 @@ def test_ctrl_c_is_told_in_one_sentence_and_the_same_command_goes_on(
         (["--rank", 0], "rank is 0: it must be at least 1"),
         (["--verdict-words", "Yes"], "two different words"),
         (["--data", "nonsense"], "now ['jsonl:"),
+        (["--data", "builtin"], "builtin is there to evaluate adapters on"),
+        (["--data", "world:test/0/9"], "world:test/0/9 is there to evaluate adapters on"),
         (["--role", "judge"], "'generator'"),
         (["--role", "evaluator"], "role was 'both', now 'evaluator'"),
     ],

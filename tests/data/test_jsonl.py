@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,10 @@ def test_a_broken_record_is_named(write_jsonl: Write, changes: dict[str, Any], s
         (b'{"id": "q1", "quest', "line 1 is cut off"),
         (b'{"id": 1,,}', "line 1 is not JSON"),
         (b"[1, 2]", "line 1 must be an object, not a list"),
+        (b'[\n {"id": "q1"}\n]', "The file is one list, but must hold one object a line"),
+        (b'[{"id": "q1"}]', "The file is one list, but must hold one object a line"),
+        (b'{\n "id": "q1"\n}\n{\n}', "Its first object runs over several lines"),
+        (gzip.compress(b'{"id": "q1"}'), r"mine.jsonl is compressed \(gzip\): unpack it first"),
         (b'{"id": "caf\xe9"}', "not UTF-8: byte 11 \\(line 1\\)"),
         (b"", "holds no question"),
         (b"[" * 100_000, "not usable JSON"),

@@ -14,6 +14,7 @@ import pytest
 from lab.data import Example, Mark, Passage, licence, load_examples
 from lab.data.sampling import sample, shares
 from lab.data.sources import with_fewer_passages
+from lab.data.specs import same_source
 from lab.errors import LabError
 
 Write = Callable[..., Path]
@@ -40,6 +41,10 @@ def record(name: str, **more: object) -> dict[str, object]:
         ("", "Unknown source ''"),
         ("builtin:extra", "no family 'extra'; it has extract, arithmetic, bridge, chain"),
         ("jsonl:", "Unknown source 'jsonl:'"),
+        ("JSONL:q.jsonl", "no format 'JSONL'. Did you mean jsonl:q.jsonl?"),
+        ("json:q.jsonl", "no format 'json'. Did you mean jsonl:q.jsonl?"),
+        ("squad:dev.json", "no format 'squad'. Did you mean squad2:dev.json?"),
+        ("mine:dev.json", "no format 'mine'. Use builtin"),
     ],
 )
 def test_unknown_sources(spec: str, said: str) -> None:
@@ -168,14 +173,20 @@ def test_importing_the_data_room_loads_no_heavy_library() -> None:
     assert not heavy & set(loaded.stdout.split())
 
 
-def test_a_part_of_a_squad_file_is_chosen_by_article(tmp_path: Path) -> None:
+def squad(path: Path, *titles: str) -> Path:
+    """A file in SQuAD's format with one question on each article."""
+
     def article(title: str) -> dict[str, object]:
         answer = {"text": "Red", "answer_start": 0}
         asked = {"id": f"{title}-1", "question": "Which?", "answers": [answer]}
         return {"title": title, "paragraphs": [{"context": f"Red {title}.", "qas": [asked]}]}
 
-    path = tmp_path / "squad.json"
-    path.write_text(json.dumps({"data": [article("Ants"), article("Bees"), article("Crabs")]}))
+    path.write_text(json.dumps({"version": "v2.0", "data": [article(title) for title in titles]}))
+    return path
+
+
+def test_a_part_of_a_squad_file_is_chosen_by_article(tmp_path: Path) -> None:
+    path = squad(tmp_path / "squad.json", "Ants", "Bees", "Crabs")
 
     chosen = load_examples(f"squad2:{path}#Bees,Crabs")
 
@@ -183,3 +194,91 @@ def test_a_part_of_a_squad_file_is_chosen_by_article(tmp_path: Path) -> None:
     assert {item.id for item in chosen.pool} == {"Bees-1", "Crabs-1"}, "no candidate leaks in"
     with pytest.raises(LabError, match="no article 'Wasps'; its articles are: Ants, Bees, Crabs"):
         load_examples(f"squad2:{path}#Wasps")
+
+
+@pytest.mark.parametrize(
+    ("titles", "chosen"),
+    [
+        ("Fresno,_California", ["Fresno,_California"]),
+        ("Ants,Fresno,_California", ["Ants", "Fresno,_California"]),
+        ("Fresno,_California, Ants", ["Ants", "Fresno,_California"]),
+        ("Fresno", ["Fresno"]),
+        ("Fresno,Ants", ["Ants", "Fresno"]),
+    ],
+)
+def test_titles_may_hold_commas(tmp_path: Path, titles: str, chosen: list[str]) -> None:
+    path = squad(tmp_path / "squad.json", "Ants", "Fresno", "Fresno,_California")
+    items = load_examples(f"squad2:{path}#{titles}")
+    assert [item.meta["title"] for item in items] == chosen
+
+
+def test_a_file_s_name_may_hold_a_number_sign(tmp_path: Path) -> None:
+    path = squad(tmp_path / "sq#1.json", "Ants", "Bees")
+    assert len(load_examples(f"squad2:{path}")) == 2
+    assert [item.id for item in load_examples(f"squad2:{path}#Bees")] == ["Bees-1"]
+
+
+def test_a_tilde_is_the_user_s_own_folder(
+    write_jsonl: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_jsonl(record("q1"), name="mine.jsonl")
+    squad(tmp_path / "squad.json", "Ants", "Bees")
+    assert len(load_examples("~/mine.jsonl")) == len(load_examples("jsonl:~/mine.jsonl")) == 1
+    assert len(load_examples("squad2:~/squad.json#Ants")) == 1
+
+
+def test_one_family_need_not_stand_in_a_list() -> None:
+    chosen = load_examples("builtin", families="extract")
+    assert chosen.items == load_examples("builtin", families=["extract"]).items
+    assert {item.family for item in chosen} == {"extract"}
+
+
+LIKE = {
+    "drop": {"p1": {"passage": "x", "qa_pairs": []}},
+    "hotpotqa": [{"_id": "a", "question": "?", "supporting_facts": [], "context": []}],
+    "musique": {"id": "a", "question": "?", "paragraphs": []},
+    "jsonl": {"id": "a", "question": "?", "context": "x", "answers": []},
+}
+
+
+@pytest.mark.parametrize("given", ["drop", "jsonl", "hotpotqa", "musique"])
+def test_a_squad_file_given_as_another_is_recognised(tmp_path: Path, given: str) -> None:
+    path = squad(tmp_path / "dev.json", "Ants")
+    with pytest.raises(LabError) as caught:
+        load_examples(f"{given}:{path}")
+    assert f"looks like squad2: write squad2:{path}." in str(caught.value)
+
+
+@pytest.mark.parametrize("name", list(LIKE))
+def test_so_are_the_others(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(LIKE[name]))
+    with pytest.raises(LabError, match=f"looks like {name}: write {name}:"):
+        load_examples(f"squad2:{path}")
+    with pytest.raises(LabError, match=f"for instance {name}:"):
+        load_examples(str(path))
+
+
+def test_one_file_is_one_source_however_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = (
+        "q.jsonl",
+        "./q.jsonl",
+        "jsonl:q.jsonl",
+        "jsonl:./q.jsonl",
+        f"jsonl:{tmp_path}/q.jsonl",
+    )
+    assert len({same_source(name) for name in names}) == 1
+    assert same_source("squad2:./a.json#Ants") == same_source("squad2:a.json#Ants")
+    others = (
+        "squad2:a.json",
+        "squad2:a.json#Ants",
+        "drop:a.json",
+        "squad2",
+        "squad2:hub",
+        "builtin",
+    )
+    assert len({same_source(name) for name in others}) == len(others)

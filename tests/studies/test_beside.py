@@ -219,3 +219,26 @@ def test_a_run_without_a_finished_example_is_left_out(
     assert "judge-1 holds no finished example" in caplog.text
     zarr.open_group(copy / "beside" / "base" / ARRAYS, mode="a")["done"][:] = False
     assert read_runs(copy) == []
+
+
+def test_a_run_that_is_not_finished_is_told(
+    study: tuple[Recipe, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(study[1], tmp_path / "copy")
+    (tmp_path / "copy" / "beside" / "judge-1" / ARRAYS / "done" / "c" / "2").unlink()
+    read_runs(study[1])
+    assert not caplog.records
+    assert len(read_runs(tmp_path / "copy")) == 3
+    assert "judge-1 holds 2 of 3 examples yet" in caplog.text
+
+
+def test_all_versions_are_looked_for_before_one_is_run(
+    study: tuple[Recipe, Path], tmp_path: Path
+) -> None:
+    recipe, folder = study
+    before = sorted((folder / "beside").iterdir())
+    fine = tmp_path / "fine"
+    shutil.copytree(str(recipe.adapter), fine)
+    with pytest.raises(LabError, match="There is no adapter 'typo'"):
+        run_beside(recipe, folder, [str(fine), "typo"])
+    assert sorted((folder / "beside").iterdir()) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,6 +45,24 @@ def test_another_recipe_is_refused_and_the_difference_named(
     with pytest.raises(LabError, match=f"another recipe: {told}.*choose another --out folder"):
         run_study(replace(unbroken.recipe, **change), copy, lens=unbroken.lens)
     assert stored_bytes(copy) == before
+
+
+def test_the_same_files_named_otherwise_are_the_same_recipe(
+    unbroken: Unbroken, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data = Path(unbroken.recipe.model), Path(unbroken.recipe.data[0].partition(":")[2])
+    monkeypatch.chdir(data.parent)
+    near = replace(unbroken.recipe, model=os.path.relpath(model), data=(f"jsonl:./{data.name}",))
+    dataset, _ = run_study(near, copy, lens=unbroken.lens)
+    assert dataset.sizes["example"] == 3
+    write_questions(data.parent / "other.jsonl", [question(0)])
+    with pytest.raises(LabError, match=r"another recipe: data was .* now \['jsonl:other.jsonl'\]"):
+        run_study(replace(near, data=("jsonl:other.jsonl",)), copy, lens=unbroken.lens)
+
+
+def test_one_source_need_not_stand_in_a_list() -> None:
+    assert Recipe("m", "jsonl:q.jsonl") == Recipe("m", ("jsonl:q.jsonl",))
+    assert Recipe("m", ["builtin"]) == Recipe("m", ("builtin",))
 
 
 def test_arrays_of_an_older_layout_are_not_gone_on_with_but_read(
@@ -128,7 +147,18 @@ def remove_arrays(folder: Path) -> None:
     shutil.rmtree(folder / ARRAYS)
 
 
-DAMAGE = [cut_chunk, overwrite_chunk, empty_metadata, remove_array, remove_arrays]
+def remove_ids(folder: Path) -> None:
+    shutil.rmtree(folder / ARRAYS / "example")
+
+
+def remove_labels(folder: Path) -> None:
+    shutil.rmtree(folder / ARRAYS / "span" / "c")
+
+
+DAMAGE = [
+    cut_chunk, overwrite_chunk, empty_metadata, remove_array, remove_arrays, remove_ids,
+    remove_labels,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -158,6 +188,8 @@ def test_damaged_provenance_is_told(copy: Path) -> None:
 def test_a_folder_without_a_study_is_told(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="holds no study"):
         read_study(tmp_path)
+    with pytest.raises(LabError, match=r"There is no folder .*nix\."):
+        read_study(tmp_path / "nix")
 
 
 def test_a_study_without_a_finished_example_is_told(copy: Path) -> None:
@@ -200,6 +232,17 @@ def test_a_folder_without_the_right_to_write_is_told(
         ("max_tokens", -5, "at least 1"),
         ("patching", -1, "0 or more"),
         ("data", (), "at least one source"),
+        ("data", Path("q.jsonl"), r"data is .*q.jsonl.*: it must be a source"),
+        ("data", (3,), r"data is \(3,\): it must be a source"),
+        ("model", Path("tiny"), r"model is .*tiny.*: it must be a text"),
+        ("adapter", 3, "adapter is 3: it must be a text"),
+        ("n", "3", "n is '3': it must be a whole number"),
+        ("n", 2.5, "n is 2.5: it must be a whole number"),
+        ("n", True, "n is True: it must be a whole number"),
+        ("seed", "x", "seed is 'x': it must be a whole number"),
+        ("reading", "all", "reading is 'all': it must be a whole number"),
+        ("demonstrations", 1.0, "demonstrations is 1.0: it must be a whole number"),
+        ("verdict_words", "Yes,No", "two different words, .*, not 'Yes,No'"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(field: str, value: Any, told: str) -> None:

@@ -18,9 +18,14 @@ import pytest
 from tiny_study import Unbroken, stored_bytes
 from zarr.storage import LocalStore
 
+from lab.engine.alone import alone
 from lab.errors import LabError
+from lab.instruments.summaries import headline
 from lab.studies.store import ARRAYS, PROVENANCE, RECIPE, Store, read_json, read_study
 from lab.studies.study import run_study
+from lab.views.content.made import limits, provenance_rows
+
+READER = {"held": 1, "of": 1, "error": 0.0}
 
 
 class Killed(BaseException):
@@ -179,6 +184,29 @@ def test_a_half_finished_study_can_be_read(
     assert list(dataset["example"].values) == ["q0"]
     assert np.array_equal(dataset["mass"], whole["mass"][:1])
     assert provenance["finished"] == ""
+    assert (provenance["done"], provenance["planned"]) == (1, 3)
+    told = f"Unfinished: 1 of 3 examples are stored; `{provenance['command']}` goes on."
+    assert limits(provenance, 1, 1)[0] == told
+    assert told in dict(provenance_rows(provenance, READER))["Run"]
+    assert "1 of 3 examples" in headline(dataset, provenance).subtitle
+
+
+def test_a_finished_study_is_not_called_unfinished(unbroken: Unbroken) -> None:
+    dataset, provenance = read_study(unbroken.folder)
+    assert (provenance["done"], provenance["planned"]) == (3, 3)
+    assert "nfinished" not in " ".join(limits(provenance, 3, 3))
+    assert headline(dataset, provenance).subtitle == "tiny-llama, 3 examples from harbours"
+
+
+def test_two_processes_do_not_run_into_one_folder(unbroken: Unbroken, tmp_path: Path) -> None:
+    with alone(tmp_path), pytest.raises(LabError, match=r"Another process is running in .*--out"):
+        run_study(unbroken.recipe, tmp_path, lens=unbroken.lens)
+    assert list(tmp_path.iterdir()) == []
+    run_study(unbroken.recipe, tmp_path, lens=unbroken.lens)
+    assert unbroken.same_arrays(tmp_path)
+    with alone(tmp_path):
+        dataset, _ = run_study(unbroken.recipe, tmp_path, lens=unbroken.lens)
+    assert dataset.sizes["example"] == 3, "what is finished can be read at any time"
 
 
 def test_a_finished_study_is_read_without_loading_weights(

@@ -29,6 +29,10 @@ from lab.views.report import render_report, write_report
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\"'</title>"
 
 
+def test_a_lens_says_what_it_is_in_one_line(unbroken: Unbroken) -> None:
+    assert repr(unbroken.lens) == "Lens('tiny-llama', 4 layers x 4 heads, adapter=None)"
+
+
 def test_the_arrays_are_those_that_the_schema_lists(unbroken: Unbroken) -> None:
     dataset, _ = read_study(unbroken.folder)
     assert set(dataset.data_vars) == set(VARIABLES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_folders import question, write_questions
-from tiny_training import Trained, recipe_of
+from tiny_training import Trained, prompter_of, recipe_of
 
-from lab.engine.loading import load_lens
+from lab.engine.alone import alone
+from lab.engine.loading import load_lens, outline
 from lab.engine.packing import Branch
 from lab.errors import LabError
+from lab.training.checkpoint import trainable
+from lab.training.learner import open_learner
+from lab.training.recipe import TrainingRecipe
 from lab.training.train import train_adapter
 
 FILES = ("adapter_config.json", "adapter_model.safetensors")
@@ -32,11 +37,11 @@ class Stopped(Exception):
     """What a test stops a training with."""
 
 
-def stop_at(last: int) -> Callable[[int, int, str], None]:
+def stop_at(last: int, how: type[BaseException] = Stopped) -> Callable[[int, int, str], None]:
     def tell(done: int, total: int, _: str) -> None:
         assert last < total
         if done == last:
-            raise Stopped
+            raise how
 
     return tell
 
@@ -98,6 +103,13 @@ class TestLearning:
         assert both["losses"][0] < whole["losses"][0]
         assert answers["tokens"] < both["tokens"] < whole["tokens"]
         assert answers["adapter_sha256"] == trained_with("generator", 0.0)["adapter_sha256"]
+
+    def test_nothing_warns_when_a_model_is_made_ready(self, trained: Trained) -> None:
+        model = outline(str(trained.model))
+        verdict = prompter_of(trained.recipe, model).verdict_tokens()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)
+            open_learner(trained.recipe, model, verdict)
 
     @pytest.mark.parametrize("share", [-0.1, 1.0, math.nan])
     def test_but_not_for_after_the_last(self, model: Path, questions: Path, share: float) -> None:
@@ -161,6 +173,29 @@ class TestRepeating:
         assert facts["curve"] == trained.facts["curve"]
         assert facts["tokens"] == trained.facts["tokens"]
         assert not list(stopped.glob("checkpoint*"))
+
+    def test_ctrl_c_stores_the_last_whole_step(self, trained: Trained, tmp_path: Path) -> None:
+        told: list[int] = []
+        with pytest.raises(KeyboardInterrupt):
+            train_adapter(trained.recipe, tmp_path, progress=stop_at(3, KeyboardInterrupt))
+        train_adapter(trained.recipe, tmp_path, progress=lambda done, *_: told.append(done))
+        assert told[0] == 4
+        assert stored(tmp_path) == stored(trained.folder)
+
+    def test_but_not_weights_that_are_half_changed(
+        self, trained: Trained, stopped: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = {f.name: f.read_bytes() for f in (stopped / "checkpoint").iterdir()}
+
+        def halfway(learner: Any, *_: object) -> None:
+            for parameter in trainable(learner.model).values():
+                parameter.data += 1
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("lab.training.train._update", halfway)
+        with pytest.raises(KeyboardInterrupt):
+            train_adapter(trained.recipe, stopped)
+        assert {f.name: f.read_bytes() for f in (stopped / "checkpoint").iterdir()} == before
 
     def test_a_kill_between_two_checkpoints_keeps_the_older(
         self, stopped: Path, trained: Trained
@@ -246,6 +281,57 @@ class TestRefusals:
         (tmp_path / "file").write_text("")
         with pytest.raises(LabError, match="cannot be written"):
             train_adapter(trained.recipe, tmp_path / "file" / "out")
+
+    @pytest.mark.parametrize(
+        ("field", "value", "told"),
+        [
+            ("n", "3", "n is '3': it must be a whole number"),
+            ("rank", 2.5, "rank is 2.5: it must be a whole number"),
+            ("seed", "x", "seed is 'x': it must be a whole number"),
+            ("learning_rate", "0.1", "learning_rate is '0.1': it must be a number"),
+            ("model", Path("tiny"), "model is .*: it must be a text"),
+        ],
+    )
+    def test_a_field_of_a_wrong_kind_is_named(self, field: str, value: Any, told: str) -> None:
+        with pytest.raises(LabError, match=told):
+            TrainingRecipe(**{"role": "both", "data": "jsonl:q.jsonl", field: value})
+
+    def test_one_source_need_not_stand_in_a_list(self) -> None:
+        assert TrainingRecipe("both", "jsonl:q.jsonl").data == ("jsonl:q.jsonl",)
+
+    @pytest.mark.parametrize("spec", ["builtin", "builtin:chain", "world:test/0/20"])
+    def test_what_adapters_are_evaluated_on_is_not_learned(
+        self, spec: str, trained: Trained, tmp_path: Path
+    ) -> None:
+        recipe = replace(trained.recipe, data=(*trained.recipe.data, spec))
+        with pytest.raises(LabError, match=f"{spec} is there to evaluate adapters on"):
+            train_adapter(recipe, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+    def test_a_folder_in_which_nothing_was_trained_yet_is_begun_anew(
+        self, trained: Trained, tmp_path: Path
+    ) -> None:
+        with pytest.raises(LabError, match=r"give more questions, or fewer dev_questions"):
+            train_adapter(replace(trained.recipe, dev_questions=500), tmp_path)
+        train_adapter(trained.recipe, tmp_path)
+        assert stored(tmp_path) == stored(trained.folder)
+
+    def test_a_folder_with_a_checkpoint_is_not(self, trained: Trained, stopped: Path) -> None:
+        with pytest.raises(LabError, match=r"seed was 0, now 9\. Go on with"):
+            train_adapter(replace(trained.recipe, seed=9), stopped)
+
+    def test_nor_is_one_that_another_process_trains_into(
+        self, trained: Trained, stopped: Path
+    ) -> None:
+        with alone(stopped), pytest.raises(LabError, match="Another process is running in"):
+            train_adapter(trained.recipe, stopped)
+
+    def test_the_same_files_named_otherwise_are_the_same_recipe(
+        self, trained: Trained, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(trained.model.parent)
+        near = replace(trained.recipe, model=f"./{trained.model.name}")
+        assert train_adapter(near, trained.folder)["steps"] == trained.facts["steps"]
 
     @pytest.mark.parametrize("text", ["{", "[]"])
     def test_a_damaged_recipe_is_told(self, text: str, trained: Trained, tmp_path: Path) -> None:

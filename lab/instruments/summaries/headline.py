@@ -93,7 +93,10 @@ def _subtitle(ds: xr.Dataset, provenance: Mapping[str, Any]) -> str:
         [d for d in dict.fromkeys(T.labels(ds, "dataset")) if d],
     )
     of = f" from {', '.join(datasets)}" if datasets else ""
-    return f"{model}, {n} example{'s' if n != 1 else ''}{of}"
+    planned = int(provenance.get("planned") or n)
+    count = f"{n}" if planned <= n else f"{n} of {planned}"
+    unfinished = "" if planned <= n else "; unfinished"
+    return f"{model}, {count} example{'s' if planned != 1 else ''}{of}{unfinished}"
 
 
 def _numbers(facts: Facts) -> tuple[KeyNumber, ...]:

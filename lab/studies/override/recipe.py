@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from lab.errors import LabError
+from lab.training.checks import check_numbers, check_texts, placed, sources
 
 FORMAT = 1
 """Version of the stored results; a store of another version cannot be gone on with."""
@@ -35,7 +36,7 @@ class OverrideRecipe:
     """
 
     model: str
-    data: tuple[str, ...] = ("builtin",)
+    data: Sequence[str] = ("builtin",)
     n: int | None = None
     pairs: int = 50
     random_sets: int = 100
@@ -45,8 +46,9 @@ class OverrideRecipe:
     least_pairs: int = LEAST_PAIRS
 
     def __post_init__(self) -> None:
-        if not self.data:
-            raise LabError("An override study needs at least one source of conflicts (--data).")
+        object.__setattr__(self, "data", sources(self.data, "An override study"))
+        check_texts(self, ("model", "adapter"))
+        check_numbers(self, ("n", "pairs", "random_sets", "seed", "least_pairs"))
         if self.n is not None and self.n < 1:
             raise LabError(f"n is {self.n}: it must be at least 1.")
         if self.least_pairs < 4:
@@ -91,7 +93,7 @@ class OverrideRecipe:
         differ = [
             f"{name} was {stored.get(name)!r}, now {mine.get(name)!r}"
             for name in dict.fromkeys([*mine, *stored])
-            if stored.get(name) != mine.get(name)
+            if placed(stored).get(name) != placed(mine).get(name)
         ]
         if differ:
             raise LabError(

@@ -42,11 +42,12 @@ from lab.studies.override.recipe import OverrideRecipe
 from lab.studies.override.results import OverrideResults, heads_text, read_override
 from lab.studies.override.search import Drawn, patch_pairs, search_contest
 from lab.studies.override.steps import Model, Show, Steps, counting
-from lab.studies.override.store import OverrideStore, open_override
+from lab.studies.override.store import OverrideStore, held, open_override
 from lab.studies.override.told import Told, contests_frame, draw_contests
 
 if TYPE_CHECKING:
     from lab.engine.lens import Lens
+    from lab.engine.loading import Outline
 
 log = logging.getLogger("lab")
 
@@ -130,14 +131,27 @@ def run_override(
             on the contests that have enough of them.
 
     Raises:
-        LabError: the model or data cannot be had, the folder holds another override study or
-            cannot be written. What was stored stays.
+        LabError: the model or data cannot be had, the folder holds another override study, is
+            being run into by another process, or cannot be written. What was stored stays.
     """
     from lab.engine.loading import outline
 
     folder = Path(folder)
     named = lens or outline(recipe.model, recipe.adapter)
     plan = make_override_plan(recipe, named)
+    with held(folder):
+        _run(recipe, folder, named, plan, show)
+    return read_override(folder)
+
+
+def _run(
+    recipe: OverrideRecipe,
+    folder: Path,
+    named: Lens | Outline,
+    plan: OverridePlan,
+    show: Show | None,
+) -> None:
+    """Run what is not stored yet into a folder that is held."""
     store = open_override(folder, recipe, {**plan.fingerprint, "weights": named.sha256})
     model = Model(named, lambda opened: note_start(store, recipe, folder, plan, opened))
     _tell_plan(recipe, plan)
@@ -150,7 +164,6 @@ def run_override(
     asked = Asked(plan.rendered, known, plan.around)
     run_contests(store, recipe, asked, told, drawn, model, show)
     note_end(store)
-    return read_override(folder)
 
 
 def _tell_plan(recipe: OverrideRecipe, plan: OverridePlan) -> None:

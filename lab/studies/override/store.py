@@ -20,6 +20,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
+from lab.engine.alone import alone
 from lab.errors import LabError
 from lab.studies.override.recipe import OverrideRecipe
 from lab.studies.override.results import CONTEST_TABLES, FOLDER, TABLES, read_table
@@ -108,6 +109,16 @@ def writing(path: Path) -> Iterator[None]:
             f"{path} cannot be written: {error.strerror or error}. What was finished before is "
             "stored: make room or mend the disk, and run the same command again to go on."
         ) from error
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold the place of an override study in a study's folder; LabError if that cannot be."""
+    place = folder / FOLDER
+    with writing(place):
+        place.mkdir(parents=True, exist_ok=True)
+    with alone(place):
+        yield
 
 
 def open_override(

@@ -17,6 +17,8 @@ def limits(provenance: Provenance, n: int, clusters: int) -> list[str]:
     shared = f", which share {count(clusters, 'passage')}" if clusters < n else ""
     model = _part(provenance, "model")
     lines = [
+        *filter(None, [unfinished(provenance)]),
+        *map(str, provenance.get("seen_in_training", [])),
         f"{count(n, 'example')}{shared}: intervals are wide, and rows for single kinds of question "
         "rest on a handful each. Intervals hold for questions like these, not for all questions.",
         f"One model{_size(model)}. What a small model does need not hold for a larger one, and one "
@@ -27,6 +29,16 @@ def limits(provenance: Provenance, n: int, clusters: int) -> list[str]:
     if dtype and dtype != "float32":
         lines.append(f"The model ran in {dtype}: small effects may be rounding.")
     return lines
+
+
+def unfinished(provenance: Provenance) -> str:
+    """How far a study is and how it goes on, in a sentence; empty where it is finished."""
+    done, planned = int(provenance.get("done", 0)), int(provenance.get("planned", 0))
+    if done >= planned:
+        return ""
+    told = f"Unfinished: {done} of {count(planned, 'example')} are stored"
+    command = str(provenance.get("command", ""))
+    return f"{told}; `{command}` goes on." if command else f"{told}."
 
 
 def provenance_rows(
@@ -47,7 +59,13 @@ def provenance_rows(
         ("Verdict words", [", ".join(map(str, provenance.get("verdict_words", [])))]),
         ("Recipe", [_plain(_part(provenance, "recipe"))]),
         ("Seed", [str(provenance.get("seed", ""))]),
-        ("Run", [_join(provenance.get("started"), provenance.get("finished"), between=" to ")]),
+        (
+            "Run",
+            [
+                _join(provenance.get("started"), provenance.get("finished"), between=" to "),
+                *filter(None, [unfinished(provenance)]),
+            ],
+        ),
         ("Command", [str(provenance.get("command", ""))]),
         ("Versions", [_plain(_part(provenance, "versions"))]),
         ("Left out", [count(len(provenance.get("excluded", [])), "example")]),

@@ -54,7 +54,13 @@ class Case:
     _prompts: dict[tuple[str, str | None], Prompt] = field(default_factory=dict, repr=False)
 
     def prompt(self, role: str, candidate: str | None = None) -> Prompt:
-        """The example in a role; rendered once. Roles that show no candidate ignore it."""
+        """The example in a role; rendered once. Roles that show no candidate ignore it.
+
+        Raises:
+            LabError: there is no such role, or the prompt does not fit the model's window.
+        """
+        if role not in ROLES:
+            raise LabError(f"There is no role {role!r}: the roles are {', '.join(ROLES)}.")
         if ROLES[role].candidate == "none":
             candidate = None
         key = (role, candidate)
@@ -94,8 +100,13 @@ def open_case(
 
     Raises:
         LabError: the example does not fit the model's window with the longest candidate in it, or
-            with room for the longest answer behind it.
+            with room for the longest answer behind it; or it is no single example.
     """
+    if not isinstance(example, Example):
+        raise LabError(
+            f"open_case opens one example, not a {type(example).__name__}: of several examples "
+            "take one, as in open_case(lens, examples[0], examples.pool)."
+        )
     if prompter is None:
         prompter = Prompter(lens.tokenizer, **lens.prompting)
     room = longest_prompt(lens.max_tokens)

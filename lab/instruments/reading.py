@@ -9,6 +9,7 @@ from jaxtyping import Float, Int, UInt8
 
 from lab.engine.forward import Keep
 from lab.engine.packing import Branch
+from lab.errors import LabError
 from lab.instruments.case import Case
 from lab.roles import MARKS, SPANS, Prompt
 
@@ -48,7 +49,15 @@ def measure_reading(case: Case, prompt: Prompt) -> Reading:
 
     Attention rows are made from the first asked token on, that is the candidate's where it follows
     the context and else the decision; the tokens before it run as a trunk on the fast kernel.
+
+    Raises:
+        LabError: what is given is no prompt, but the name of a role, say.
     """
+    if not isinstance(prompt, Prompt):
+        raise LabError(
+            f"measure_reading takes a prompt, not {prompt!r}: make one with "
+            "case.prompt('generator') or case.prompt('evaluator', 'a candidate answer')."
+        )
     candidate, context = prompt.where("candidate"), prompt.where("context")
     readers = candidate if candidate and context and candidate[-1] > context[0] else ()
     trace = case.lens.run(

@@ -17,7 +17,7 @@ from lab.data.jsonl import example
 from lab.engine.lens import Lens
 from lab.engine.packing import Branch, trunk_length
 from lab.errors import LabError
-from lab.instruments.behaviour import measure_behaviour
+from lab.instruments.behaviour import judge, measure_behaviour
 from lab.instruments.case import LONGEST_ANSWERS, Case, open_case
 from lab.instruments.reading import measure_reading
 from lab.roles import Prompter
@@ -125,3 +125,15 @@ def test_rows_are_made_of_a_candidate_only_where_it_can_see_the_passage(
     assert bool((reading.candidate_to_context > 0).all()) == follows
     assert follows or bool((reading.candidate_to_context == 0).all())
     assert np.allclose(reading.mass.sum(-1), 1, atol=1e-5)
+
+
+def test_what_is_no_role_prompt_or_example_is_named_with_what_to_write():
+    case = open_case(lens(), asked(0))
+    with pytest.raises(LabError, match="no role 'judge': the roles are generator"):
+        case.prompt("judge")
+    with pytest.raises(LabError, match=r"takes a prompt, not 'generator'.*case\.prompt"):
+        measure_reading(case, "generator")  # type: ignore[arg-type]
+    with pytest.raises(LabError, match="judge takes prompts, in a list"):
+        judge(case, "1871")  # type: ignore[arg-type]
+    with pytest.raises(LabError, match="opens one example, not a list"):
+        open_case(lens(), [asked(0)])  # type: ignore[arg-type]

@@ -179,6 +179,18 @@ def test_what_says_nothing_of_the_reference_says_nothing_of_a_difference(runs):
     assert "the model that it is compared with says a verdict word with 4%" in claim.caveat
 
 
+def test_one_of_several_trainings_stands_beside_the_base_with_its_own_change(runs, provenance):
+    mine, other = (
+        Run("generator", run.dataset, run.seed, name)
+        for run, name in zip(runs[1:3], ("mine", "other"), strict=True)
+    )
+    about = provenance | {"adapter": {"name": "mine", "recipe": {"role": "generator"}}}
+    for several in ([runs[0], mine, other], [runs[0], mine]):
+        html = render_report(mine.dataset, about, several)
+        part = re.search(r'<section id="behaviour".*?</section>', html, re.DOTALL).group(0)
+        assert UP in part
+
+
 def test_the_table_of_behaviour_sets_no_arrow_that_the_matrix_withholds(runs, provenance):
     mute = runs[1].dataset.copy(deep=True)
     mute["label_mass"] = mute["label_mass"] * 0 + 0.04

@@ -113,6 +113,7 @@ def untrained(
     name = transfer.run_of(found.runs, provenance.get("adapter"))
     if name == BASE:
         return None
+    found = _alone(found, name, provenance.get("adapter"))
     base = found.runs[0].dataset.drop_vars(["dataset", "family"], errors="ignore")
     other = {"own": B.agreement(base, tables.rule), "fair": B.balanced(base, tables.rule)}
     this = {"own": tables.agreement, "fair": balanced}
@@ -128,6 +129,16 @@ def untrained(
             if found.changed(name, measure):
                 clear.add((part, metric))
     return Untrained(other["own"], other["fair"], gaps, frozenset(clear))
+
+
+def _alone(found: Training, name: str, adapter: Mapping[str, Any] | None) -> Training:
+    """The same with the matrix of this one training and the reference, without its other seeds."""
+    seeds = [run for run in found.runs if run.name == name]
+    own = [run for run in seeds if run.adapter == str((adapter or {}).get("name"))]
+    if len(seeds) == 1 or len(own) != 1:
+        return found
+    runs = [run for run in found.runs if run.name == found.names[0]] + own
+    return replace(found, runs=runs, matrix=transfer.matrix(runs))
 
 
 def run_label(name: str) -> str:

@@ -248,8 +248,8 @@ def card_tables(table: pd.DataFrame, runs: Sequence[Run], name: str) -> list[dic
                 ]
             )
         columns = ("measure", "value [95 %]", "untrained", "difference [95 %]", "n")
-        note = f" (†: says nothing, since {'; '.join(why)})" if why else ""
-        tables.append({"run": run, "title": title + note, "columns": columns, "rows": rows})
+        made = {"run": run, "title": title, "columns": columns, "rows": rows}
+        tables.append(made | ({"note": f"†: says nothing, since {'; '.join(why)}."} if why else {}))
     return tables
 
 

@@ -18,7 +18,8 @@ from lab.training.recipe import TrainingRecipe
 CARD = "README.md"
 
 RESULTS = "results.json"
-"""An optional file in the folder: a list of tables, each ``{"title", "columns", "rows"}``."""
+"""An optional file in the folder: a list of tables, each ``{"title", "columns", "rows"}``, and,
+where something must be said of it, ``"note"``."""
 
 _TEMPLATE = "card.md.j2"
 

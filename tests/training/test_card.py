@@ -179,6 +179,12 @@ class TestResults:
         ]  # fmt: skip
         assert "### Other" in lines
 
+    def test_have_their_note_below_them(self, folder: Path) -> None:
+        noted = {**TABLE, "note": "\u2020: says nothing here."}
+        (folder / RESULTS).write_text(json.dumps([noted, {**TABLE, "title": "Other"}]))
+        text = write_card(folder).read_text()
+        assert "| both \\| more | 96 | - |\n\n\u2020: says nothing here.\n\n### Other" in text
+
     @pytest.mark.parametrize(
         "text", ["{", "{}", "[3]", '[{"title": "x"}]',
                  '[{"title": "x", "columns": ["a"], "rows": [[1, 2]]}]'],

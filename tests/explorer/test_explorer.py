@@ -61,7 +61,7 @@ class TestWaysIn:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (lambda made: ("nowhere",), "holds no study"),
+            (lambda made: ("nowhere",), "There is no folder nowhere"),
             (lambda made: (made.lens,), "explored with examples"),
             (lambda made: (made.lens, ["q0"]), "explored with examples"),
             (lambda made: (made.lens, []), "no example to explore"),

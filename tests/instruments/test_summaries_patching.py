@@ -65,11 +65,56 @@ def test_restoration_by_head_and_direction(contrast: str) -> None:
     assert head_row(contrast, "a_into_b", 0, 0)["value"] == 0
 
 
-def test_shifts_are_signed_towards_the_source_whatever_the_sign_of_the_gap() -> None:
+def test_a_head_that_carries_what_the_prompts_call_for_passes_the_test() -> None:
+    ds = patched_study()
+    ds["patch_clean"][:, 1] = [3.0, -3.0]
+    ds["patch_head"][:, 1] = ds["patch_clean"][:, 1, ::-1].values[..., None, None]
+    ds["patch_head"][:, 1, 0, 1, 2] += 2
+    ds["patch_head"][:, 1, 1, 1, 2] -= 1
+    frame = patching.heads(ds).set_index(["contrast", "direction", "layer", "head"])
+    for direction, shift in (("a_into_b", 2), ("b_into_a", 1)):
+        found = frame.loc[("candidate", direction, 1, 2)]
+        assert found["shift"] == pytest.approx(shift)
+        assert found["p"] == pytest.approx(2 / 2**12)
+        assert found["p_adjusted"] == pytest.approx(6 * 2 / 2**12)
+
+
+def test_a_head_that_follows_a_judge_who_guesses_does_not() -> None:
+    """In half of the examples the wrong candidate is preferred: R is high, and nothing is known."""
     found = head_row("candidate", "a_into_b", 1, 2)
+    assert found["value"] == pytest.approx(0.5) and found["ratio_of_means"] == pytest.approx(0.5)
+    assert abs(found["shift"]) < 1
+    assert found["p_adjusted"] > 0.2
+
+
+def test_in_a_model_of_noise_every_head_restores_and_none_is_significant() -> None:
+    noise = np.random.default_rng(7).normal(0, 1, (24, 4, 5))
+    clean = np.stack([noise.sum((1, 2)) / 2, -noise.sum((1, 2)) / 2], axis=-1)[:, None]
+    heads = clean[..., ::-1, None, None] + np.stack([noise, -noise], axis=1)[:, None]
+    for contrast in ("candidate", "role"):
+        ds = xr.Dataset(
+            {
+                "patch_clean": (("example", "contrast", "run"), clean),
+                "patch_head": (("example", "contrast", "direction", "layer", "head"), heads),
+            },
+            coords={
+                "example": [f"e{i}" for i in range(24)],
+                "contrast": [contrast],
+                "direction": list(DIRECTIONS),
+                "run": ["a", "b"],
+                "layer": range(4),
+                "head": range(5),
+            },
+        )
+        frame = patching.heads(ds)
+        assert frame.groupby("direction")["ratio_of_means"].sum().to_numpy() == pytest.approx(1)
+        assert not patching.top_heads(frame, k=20)["significant"].any()
+
+
+def test_heads_are_not_tested_by_the_outcome_of_the_roles() -> None:
+    found = head_row("role", "a_into_b", 1, 2)
     assert found["shift"] > 1
-    assert found["p"] == pytest.approx(2 / 2**12)
-    assert found["p_adjusted"] == pytest.approx(6 * 2 / 2**12)
+    assert np.isnan(found["p"]) and np.isnan(found["p_adjusted"])
 
 
 def test_examples_with_close_or_missing_clean_runs_are_left_out_and_counted() -> None:
@@ -89,10 +134,15 @@ def test_flip_rate_counts_what_is_known() -> None:
 
 
 def test_top_heads_are_ranked_by_size_and_flagged() -> None:
-    top = patching.top_heads(patching.heads(patched_study()), k=2)
+    ds = patched_study()
+    ds["patch_clean"][:, 1:] = np.sort(ds["patch_clean"][:, 1:].values)[..., ::-1]
+    target = ds["patch_clean"].values[..., ::-1]
+    ds["patch_head"][:] = target[..., None, None]
+    ds["patch_head"][..., 1, 2] += 0.5 * (ds["patch_clean"].values - target)
+    top = patching.top_heads(patching.heads(ds), k=2)
     first = top[top["rank"] == 1]
     assert set(zip(first["layer"], first["head"], strict=True)) == {(1, 2)}
-    assert first["significant"].all()
+    assert (first["significant"] == (first["contrast"] != "role")).all()
     assert not top.loc[top["rank"] == 2, "significant"].any()
     assert len(top) == 2 * len(CONTRASTS) * len(DIRECTIONS)
 

@@ -3,6 +3,12 @@
 Restoration R = (patched - target) / (source - target): 0 where a patch changes nothing, 1 where it
 makes the target run like the source run. Examples whose clean runs differ by less than ``MIN_GAP``
 logits are left out and counted, since R explodes there.
+
+R is signed by the outcome, so that any head restores a little on average: its share of the gap is
+one of those that add up to the whole. So it is not tested. What is tested is the shift signed by the
+pair: towards what the giving run's prompt calls for, whatever the model made of it. If a head does
+not know the difference, its shifts are as often negative. In the contrast ``role`` the two tokens
+are themselves the two outcomes, so there is nothing but the outcome to sign by, and no test.
 """
 
 from __future__ import annotations
@@ -25,6 +31,9 @@ MIN_GAP = 0.5
 
 SOURCE_AND_TARGET = {"a_into_b": ("a", "b"), "b_into_a": ("b", "a")}
 
+UNTESTED = "role"
+"""The contrast whose tokens are the outcomes."""
+
 HEAD_EXTRA = ("ratio_of_means", "shift", "p", "p_adjusted", "flip_rate", "too_close", "missing")
 
 
@@ -34,7 +43,9 @@ class Sweep:
 
     Attributes:
         restored: R, examples x patches.
-        shift: patched - target in logits, signed towards the source, examples x patches.
+        shift: patched - target in logits, signed towards what the source's prompt calls for,
+            examples x patches.
+        towards: the same signed towards what the source run gave.
         gap: |source - target|, examples.
         flips: 1, 0 or NaN, examples x patches.
         clusters: cluster of each example.
@@ -43,6 +54,7 @@ class Sweep:
 
     restored: Floats
     shift: Floats
+    towards: Floats
     gap: Floats
     flips: Floats
     clusters: NDArray[np.object_]
@@ -55,18 +67,20 @@ def heads(ds: xr.Dataset) -> pd.DataFrame:
 
     Columns: contrast, direction, layer, head, value (mean R), low, high, n (examples), method,
     ratio_of_means (R from summed shifts and gaps, in which small gaps weigh little), shift (mean
-    logits towards the source), p (sign-flip test of the shift), p_adjusted (Benjamini-Hochberg over
-    the heads of the sweep), flip_rate (share whose first token changed), too_close and missing
-    (examples left out).
+    logits towards what the source's prompt calls for), p (sign-flip test of that shift; NaN for
+    ``role``, see above), p_adjusted (Benjamini-Hochberg over the heads of the sweep), flip_rate
+    (share whose first token changed), too_close and missing (examples left out).
     """
     names = ["contrast", "direction", "layer", "head"]
     frames = []
     for contrast, direction in _sweeps(ds, "patch_head"):
         sweep = _sweep(ds, "patch_head", contrast, direction)
         frame = _effects(ds, sweep, ["layer", "head"])
-        p = S.sign_flip_test(sweep.shift, sweep.clusters).p
+        p = np.full(sweep.shift.shape[1], np.nan)
+        if contrast != UNTESTED:
+            p = S.sign_flip_test(sweep.shift, sweep.clusters).p
         with np.errstate(all="ignore"):
-            together = np.nansum(sweep.shift, axis=0) / sweep.gap.sum()
+            together = np.nansum(sweep.towards, axis=0) / sweep.gap.sum()
         frames.append(
             frame.assign(
                 contrast=contrast,
@@ -128,7 +142,8 @@ def windows(curves: pd.DataFrame, share: float = 0.8) -> pd.DataFrame:
 def top_heads(effects: pd.DataFrame, k: int = 10, level: float = 0.05) -> pd.DataFrame:
     """The ``k`` heads of each sweep with the largest |mean R|, from the table of :func:`heads`.
 
-    Adds the columns rank (from 1) and significant (adjusted p at most ``level``).
+    Adds the columns rank (from 1) and significant (adjusted p at most ``level``; never so in
+    ``role``, which is not tested).
     """
     frame = effects.assign(size=effects["value"].abs()).dropna(subset=["size"])
     frame = frame.sort_values("size", ascending=False, kind="stable").drop(columns="size")
@@ -157,10 +172,13 @@ def _sweep(ds: xr.Dataset, name: str, contrast: str, direction: str, **at: str) 
         flips = T.numbers(ds, f"{name}_flip", **where).reshape(patched.shape)
     result = S.restoration(patched, source, target, MIN_GAP)
     kept = np.abs(source - target) >= MIN_GAP
-    towards = np.sign(source - target)[:, None]
+    # Effects are higher in run a than in run b wherever the model does what the prompts call for.
+    called_for = 1.0 if direction == "a_into_b" else -1.0
+    moved = patched - target[:, None]
     return Sweep(
         restored=result.value[kept],
-        shift=((patched - target[:, None]) * towards)[kept],
+        shift=(moved * called_for)[kept],
+        towards=(moved * np.sign(source - target)[:, None])[kept],
         gap=np.abs(source - target)[kept],
         flips=np.where(flips < 0, np.nan, flips)[kept],
         clusters=T.labels(ds, "cluster")[kept],

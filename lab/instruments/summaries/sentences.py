@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import pandas as pd
-
 from lab.instruments.statistics import Estimate
 from lab.instruments.summaries.facts import ENOUGH, Facts
 
@@ -21,9 +19,6 @@ FEW = 30
 
 NARROW = 10
 """A bootstrap over fewer independent units than this gives intervals that are too narrow."""
-
-LEVEL = 0.05
-"""Largest corrected p of an effect that survives."""
 
 HARDLY = 1.2
 """An interval of a ratio within 1/1.2 and 1.2 may count as hardly any difference."""
@@ -219,37 +214,28 @@ def _shared_heads(facts: Facts) -> str:
 
 
 def _patched_head(facts: Facts) -> str:
+    """The head that moves the role's decision most; without a test, see `patching`."""
     effects = facts.tables.head_effects
-    effects = effects[(effects["contrast"] == "role") & effects["p_adjusted"].notna()]
+    effects = effects[(effects["contrast"] == "role") & effects["value"].notna()]
     if effects.empty or facts.units.study < ENOUGH:
         return ""
-    found = effects[effects["p_adjusted"] <= LEVEL]
-    if len(found):
-        return _largest_effect(found)
-    heads = len(effects) / effects["direction"].nunique()
-    # The smallest p of a sign-flip test, times the heads: what one clear head alone can reach.
-    if 2.0 ** (1 - facts.units.patched) * heads > LEVEL:
+    if facts.units.patched < NARROW:
         some = _examples(int(effects["n"].max()), facts.units.patched)
-        return (
-            f"Heads were patched on only {some}: too few to tell whether a single head has an "
-            "effect, since one alone, however clear, could not survive correction for the number "
-            "of heads."
-        )
-    return (
-        "No single head, copied from one run into the other, has an effect that survives "
-        "correction for the number of heads."
-    )
-
-
-def _largest_effect(found: pd.DataFrame) -> str:
-    best = found.iloc[int(found["value"].abs().to_numpy().argmax())]
+        return f"Heads were patched on only {some}: too few to name one that moves the decision."
+    # A few examples can carry a large mean: what is named is seen in the interval too.
+    steady = effects[(effects["low"] > 0) | (effects["high"] < 0)]
+    if steady.empty:
+        return "No single head, copied from one run into the other, is seen to move the decision."
+    best = steady.iloc[int(steady["value"].abs().to_numpy().argmax())]
     runs = ("answering", "judging") if best["direction"] == "a_into_b" else ("judging", "answering")
-    place = f"layer {best['layer']}, head {best['head']}"
     way = "towards" if best["value"] > 0 else "away from"
+    low, high = sorted(abs(100 * best[end]) for end in ("low", "high"))
+    heads = len(effects) // effects["direction"].nunique()
     return (
-        f"Copying one head ({place}) from the {runs[0]} into the "
-        f"{runs[1]} run moves the choice of its first word {abs(best['value']):.0%} of the way "
-        f"{way} the other run's, the largest among the heads that survive correction."
+        f"Copying one head (layer {best['layer']}, head {best['head']}) from the {runs[0]} into "
+        f"the {runs[1]} run moves the choice of its first word {abs(best['value']):.0%} "
+        f"[{low:.0f}, {high:.0f}] of the way {way} the other run's: the most of all {heads} heads, "
+        "tried one by one."
     )
 
 

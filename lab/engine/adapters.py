@@ -87,6 +87,23 @@ def find_adapter(name: str, model: str) -> Adapter:
     return Adapter(title, folder, adapter_hash(folder), prompting, about)
 
 
+def check_adapter(has: Adapter | None, name: str | None, model: str) -> None:
+    """Raise LabError where a loaded model has another adapter than the one asked for by name.
+
+    Args:
+        has: what was merged into the loaded model.
+        name: what a recipe asks for, as in `find_adapter`; None for no adapter.
+        model: the recipe's.
+    """
+    asked = None if name is None else find_adapter(name, model)
+    if (asked and asked.sha256) != (has and has.sha256):
+        wanted, found = (f"the adapter {a.name}" if a else "no adapter" for a in (asked, has))
+        raise LabError(
+            f"The recipe asks for {wanted}, but the lens has {found}: give the recipe and "
+            "lab.load_lens the same adapter."
+        )
+
+
 def _prompting(about: dict[str, Any], folder: Path) -> dict[str, Any]:
     """What a ``rolelens.json`` says of the prompts; LabError where it is damaged."""
     recipe = about.get("recipe", {})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from lab.engine.adapters import check_adapter
 from lab.engine.alone import alone
 from lab.instruments.behaviour import Behaviour, as_array, measure_behaviour
 from lab.instruments.case import Case
@@ -63,15 +64,18 @@ def run_study(
     Args:
         recipe: what is run.
         folder: where it is stored.
-        lens: the recipe's model if it is loaded already.
+        lens: the recipe's model if it is loaded already, with the recipe's adapter.
         progress: told before each example.
 
     Raises:
-        LabError: the model or data cannot be had, the folder holds another study, is being run
-            into by another process, or cannot be written. What was stored stays.
+        LabError: the model or data cannot be had, the lens has another adapter than the recipe, the
+            folder holds another study, is being run into by another process, or cannot be written.
+            What was stored stays.
     """
     from lab.engine.loading import outline
 
+    if lens is not None:
+        check_adapter(lens.adapter, recipe.adapter, recipe.model)
     folder = Path(folder)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ import zarr
 from tiny_adapter import save_adapter
 from tiny_folders import question, write_questions
 
+from lab.engine.loading import load_lens
 from lab.errors import LabError
 from lab.instruments.summaries.runs import Run
 from lab.instruments.summaries.schemes import out_of_scheme
@@ -54,6 +55,19 @@ def test_a_study_asks_in_the_prompts_that_its_adapter_was_trained_on(
     ].index("Task:")
     assert provenance["model"]["name"].endswith("+ judge-0")
     assert provenance["adapter"]["recipe"]["role"] == "evaluator"
+
+
+def test_a_lens_with_another_adapter_than_the_recipe_is_refused(
+    study: tuple[Recipe, Path], tmp_path: Path
+) -> None:
+    recipe = study[0]
+    plain, judge = load_lens(recipe.model), load_lens(recipe.model, adapter=recipe.adapter)
+    with pytest.raises(LabError, match="asks for the adapter judge-0, but the lens has no adapter"):
+        run_study(recipe, tmp_path / "out", lens=plain)
+    with pytest.raises(LabError, match="asks for no adapter, but the lens has the adapter judge-0"):
+        run_study(replace(recipe, adapter=None), tmp_path / "out", lens=judge)
+    assert not (tmp_path / "out").exists()
+    run_study(replace(recipe, n=1, reading=0, controls=0), tmp_path / "out", lens=judge)
 
 
 def test_a_recipe_outweighs_what_the_adapter_was_trained_on(study: tuple[Recipe, Path]) -> None:

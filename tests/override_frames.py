@@ -142,7 +142,8 @@ def _contest(state: str, question: str) -> dict[str, pd.DataFrame]:
         "stability": [{"layer": 3, "head": 1, "splits": 9, "of": 10, "share": 0.9,
                        "chosen": found, "chosen_swapped": found}],
         "splits": [{"split": split, "n": 25, "heads": heads_text(CHOSEN) if found else "",
-                    "jaccard": 1.0, "expected": 0.08} for split in ("discovery", "held_out")],
+                    "jaccard": 1.0, "expected": 0.08, "lone_head": True}
+                   for split in ("discovery", "held_out")],
         "layers": [
             {"direction": way, "site": "resid_post", "layer": layer, **_numbers("layers"),
              "window": layer in (2, 3)}
@@ -180,11 +181,11 @@ def _effects(question: str) -> dict[str, list[dict[str, Any]]]:
         ],
         "knockout": [
             {"run": run, "queries": "decision", "keys": "context", "first": i, "last": i + 3,
-             **_numbers("knockout")}
+             **_numbers("knockout"), "n_asked": 20, "n_two_token": 25}
             for run in "ab" for i in range(3)
         ],
         "backups": [{"run": "a", "layer": 5, "head": 0, "alone": 0.0, "after": 0.9,
-                     "p_adjusted": 0.01, "backup": True}],
+                     "p_adjusted": 0.01, "backup": True, "enough": True}],
         "screen": [{"direction": way, "spearman": 0.9, "top": 10, "shared": 8,
                     "largest": 1.5, "estimated": 1.1, "n": 25} for way in WAYS],
     }  # fmt: skip

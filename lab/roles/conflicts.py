@@ -52,6 +52,9 @@ SIDES: tuple[Side, Side] = ("memory", "counter")
 CELLS: tuple[tuple[Instruction, Stated], ...] = tuple(product(INSTRUCTIONS, PASSAGES))
 """The four cells of the table: instruction and passage."""
 
+ARTICLES = frozenset({"a", "an", "the"})
+"""Words that do not tell which answer they begin: a reply "The" may go on to either."""
+
 TAIL = 8
 """How many last tokens of a prompt an answer is encoded behind."""
 
@@ -217,8 +220,9 @@ def first_tokens(tokenizer: Tokenizer, answers: Iterable[str], prompt: Prompt) -
     """The ids with which any of the answers may begin behind a prompt, ascending.
 
     Each answer is tried as written and with a capital first letter, with and without a space
-    before it, alone and behind the prompt's last tokens. Ids that are special or mere white space
-    are left out.
+    before it, alone and behind the prompt's last tokens. Ids that are special, mere white space or
+    a lone article are left out. So an answer with its article, "the Netherlands", may have none:
+    the first token that tells something is then not at the decision.
     """
     spellings = {text for answer in answers for text in (answer, answer[:1].upper() + answer[1:])}
     tail = prompt.text[prompt.offsets[max(0, len(prompt) - TAIL)][0] :]
@@ -230,7 +234,8 @@ def first_tokens(tokenizer: Tokenizer, answers: Iterable[str], prompt: Prompt) -
         if whole[: len(before)] == before:
             found.update(whole[len(before) :][:1])
     silent = set(tokenizer.all_special_ids)
-    return tuple(sorted(i for i in found - silent if tokenizer.decode([i]).strip()))
+    shown = {i: tokenizer.decode([i]).strip() for i in found - silent}
+    return tuple(sorted(i for i, text in shown.items() if text and text.lower() not in ARTICLES))
 
 
 def answer_tokens(

@@ -15,6 +15,7 @@ from lab.data.conflicts import load_conflicts
 from lab.engine.packing import Branch
 from lab.explorer.jobs import Stopped
 from lab.explorer.switch.asking import ASKS, decisions
+from lab.explorer.switch.html import still
 from lab.explorer.switch.switches import HeadSwitches, head_list
 from lab.instruments.conflicts import conflict_prompter, measure_conflict, measure_verdicts
 from lab.instruments.override.ablation import Values, ablate_sets
@@ -98,12 +99,20 @@ class TestExact:
         monkeypatch.setattr(lens, "run", spied)
         switches.select(sets=["found"])
         result = switches.run()
-        asked = next(b for b in seen if len(b) == 14)
+        # Each of two layers has three other heads, so that there are nine sets, and not twelve.
+        asked = next(b for b in seen if len(b) == 11)
         layers = [sorted(change.layer for change in branch.changes) for branch in asked[1:]]
-        assert layers == [[0, 2]] * 13 and result.random.shape == (12,)
+        assert layers == [[0, 2]] * 10 and result.random.shape == (9,)
         assert isinstance(asked[0], Branch) and asked[0].changes == ()
         low, high = result.band
-        assert low <= np.median(result.random) <= high and 0 <= result.beaten <= 12
+        assert low <= np.median(result.random) <= high and 0 <= result.beaten <= 9
+
+    def test_where_there_are_no_other_heads_it_is_said(self, lens, switches):
+        switches.select(heads=[(1, h) for h in range(lens.n_heads)])
+        result = switches.run()
+        assert result.random.size == 0 and np.isnan(result.band).all()
+        assert "with no other heads in these layers to compare with." in result.words
+        assert "random" not in still(result) and "nan" not in still(result)
 
 
 class TestSelection:

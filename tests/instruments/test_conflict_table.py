@@ -13,7 +13,7 @@ import torch
 from tiny import tiny_tokenizer
 from tiny_conflict import BEGINS_ALIKE, CONFLICT, lens
 
-from lab.data.conflicts import PASSAGES
+from lab.data.conflicts import PASSAGES, Conflict
 from lab.errors import LabError
 from lab.instruments.behaviour import answer
 from lab.instruments.conflicts import (
@@ -166,6 +166,29 @@ def test_no_token_is_on_both_sides_and_aliases_count_as_true() -> None:
 
 
 @pytest.mark.parametrize(
+    ("memory", "counter"),
+    [("the Netherlands", "Belgium"), ("Belgium", "The Hague"), ("a pear", "an apple")],
+)
+def test_an_article_tells_no_answer(memory: str, counter: str) -> None:
+    """Else every reply that begins with "The" would say "the Netherlands"."""
+    tokenizer = tiny_tokenizer()
+    prompter = Prompter(tokenizer)
+    prompts = [
+        closed_book_prompt(prompter, CONFLICT),
+        *conflict_prompts(prompter, CONFLICT).values(),
+    ]
+
+    def asked(memory: str, counter: str) -> Conflict:
+        texts = {"original": f"It lies in {memory}.", "counterfactual": f"It lies in {counter}."}
+        return replace(CONFLICT, memory=memory, counter=counter, **texts)
+
+    told = answer_tokens(tokenizer, asked(memory, counter), prompts)
+    assert told == {"memory": (), "counter": ()}
+    bare = answer_tokens(tokenizer, asked("Netherlands", "Belgium"), prompts)
+    assert all(bare.values())
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("It was 1871.", "memory"),
@@ -220,8 +243,8 @@ def test_generated_answers_are_those_of_the_model() -> None:
 def test_answers_that_begin_alike_have_no_table() -> None:
     got = measure_conflict(lens(), BEGINS_ALIKE)
     assert not got.cells and got.closed_book is None and not got.known
-    assert unusable(got) == ("same first token",)
-    with pytest.raises(LabError, match="Conflict alike has no margin: same first token"):
+    assert unusable(got) == ("no first token tells the answers apart",)
+    with pytest.raises(LabError, match="Conflict alike has no margin: no first token tells"):
         got.effect()
 
 
@@ -304,7 +327,8 @@ def test_the_table_counts_each_conflict_once() -> None:
     assert table.says["passage", "original"]["memory"].value == 1
     assert table.margin["passage", "counterfactual"].value == pytest.approx((4 * -2 + 4 + 1) / 7)
     assert table.margin["passage", "counterfactual"].low < -3 / 7
-    assert "2 of 8 conflicts are usable; out: 1 same first token, 2 unknown" in table.sentence()
+    out = "1 no first token tells the answers apart, 2 unknown"
+    assert f"2 of 8 conflicts are usable; out: {out}" in table.sentence()
     frame = table.frame()
     assert list(frame["expected"]) == ["memory", "counter", "memory", "memory"]
     assert set(frame["n"]) == {7}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+import torch
 
 from lab.engine.direct import direct_logits, head_writes
 from lab.engine.forward import Keep
@@ -18,7 +20,7 @@ from lab.instruments.override.classify import classify
 from lab.instruments.override.decisions import capture
 from lab.instruments.override.find import Found, Search, open_search, stability
 from lab.instruments.override.generation import generate_ablated
-from lab.instruments.override.knockout import knock_out, layer_windows
+from lab.instruments.override.knockout import Knockout, knock_out, layer_windows
 from lab.instruments.override.overlap import overlap
 from lab.instruments.override.pairs import (
     Asked,
@@ -162,6 +164,29 @@ class TestSets:
         assert table.loc[planted().memory, "published"] == ""
         assert table.loc[planted().router, "published"] == "promoting"
 
+    def test_a_pair_is_no_donor_of_its_own(self) -> None:
+        some = [replace(pair, cluster="") for pair in pairs()[:4]]
+        donors = capture(planted().lens, some)
+        for seed in range(40):
+            values = Values("resample", donors, ("",) * 4, seed, tuple(range(4)))
+            for number in range(4):
+                put = values.of(number, 0, "")
+                assert not any(torch.equal(put, donors.heads[number, run]) for run in (0, 1))
+        mean = Values("mean", donors, ("",) * 4, 0, tuple(range(4))).of(1, 0, "")
+        others = donors.heads[[0, 2, 3]].flatten(0, 1).mean(0)
+        assert torch.allclose(mean, others)
+
+    def test_means_for_the_choice_come_from_the_discovery_pairs(self) -> None:
+        """What the held-out pairs are makes no difference to what is chosen."""
+        discovery = np.arange(16) < 10
+        chosen = []
+        for held_out in (pairs()[10:16], pairs()[18:24]):
+            some = open_search(planted().lens, [*pairs()[:10], *held_out], how="mean", layers=False)
+            chosen.append(some.choose(discovery=discovery).chosen)
+        for one, other in zip(*chosen, strict=True):
+            assert one.sets == other.sets and one.ranking == other.ranking
+            assert one.curve[:, discovery] == pytest.approx(other.curve[:, discovery], abs=1e-4)
+
     def test_the_finding_is_stable_over_splits(self) -> None:
         result = stability(search(), range(5))
         assert result.mean == 1
@@ -175,13 +200,34 @@ class TestSets:
         assert own.own[1] == pytest.approx(own.own[2], abs=1.5)
 
     def test_random_sets_match_the_layers(self) -> None:
-        sets = random_sets([(0, 1), (2, 0), (2, 3)], 4, 5, 50)
-        assert len({*sets}) > 10
+        sets = random_sets([(0, 1), (2, 0), (2, 3)], 4, 9, 50)
+        assert len({*sets}) == 50
         for heads in sets:
             assert [layer for layer, _ in heads] == [0, 2, 2]
             assert not {(0, 1), (2, 0), (2, 3)} & {*heads}
         with pytest.raises(LabError, match="outside of 4 x 5"):
             random_sets([(4, 0)], 4, 5)
+
+    def test_no_random_set_comes_twice(self) -> None:
+        alone = random_sets([(3, 4)], 8, 9)
+        assert len({*alone}) == len(alone) == 8 and ((3, 4),) not in alone
+        assert len(random_sets([(3, 4)], 8, 9, 5)) == len({*random_sets([(3, 4)], 8, 9, 5)}) == 5
+        most = {*random_sets([(1, 0), (1, 2), (1, 3)], 2, 4)}
+        assert len(most) == 3, "where others are too few its own come, but never all of them"
+        assert random_sets([(1, 0), (1, 1)], 2, 2) == []
+        many = random_sets([(0, h) for h in range(8)], 1, 32)
+        assert len({*many}) == 100, "of 735,471, which are not listed"
+
+    def test_larger_sets_are_those_that_were_drawn_before(self) -> None:
+        """By this seed, so that a study begun earlier goes on with the same sets."""
+        heads, rng = [(0, 1), (2, 0), (2, 3)], np.random.default_rng([7, 3])
+        pools = {0: [h for h in range(30) if h != 1], 2: [h for h in range(30) if h not in (0, 3)]}
+        drawn = [
+            ((0, *rng.choice(pools[0], 1, replace=False)),
+             *((2, h) for h in sorted(rng.choice(pools[2], 2, replace=False))))
+            for _ in range(20)
+        ]  # fmt: skip
+        assert random_sets(heads, 3, 30, 20, 7) == drawn
 
 
 class TestProof:
@@ -192,12 +238,23 @@ class TestProof:
         zero = table.loc["zero"]
         assert zero.loc["to_other", "value"] == 1 and zero.loc["damage", "value"] == 0
         assert zero.loc["to_other", "random_high"] == 0
-        assert zero.loc["shift", "p"] == pytest.approx(1 / 101)
+        assert zero.loc["shift", "p"] == pytest.approx(1 / (1 + zero.loc["shift", "random_sets"]))
         assert zero.loc["shift", "percentile"] == 1
         assert zero.loc["shift", "low"] < zero.loc["shift", "value"] < zero.loc["shift", "high"]
         # Donors come from both runs, so about half of them carry no mark.
         assert 0.1 < table.loc[("resample", "to_other"), "value"] < 0.9
-        assert (table["random_sets"] == 100).all()
+        per_layer = {layer for layer, _ in found().set_of(0)}
+        assert len(per_layer) == 2 and (table["random_sets"] == 4 * 4).all()
+
+    def test_p_is_no_smaller_than_the_number_of_other_sets_allows(self) -> None:
+        p = planted_model(3, 4, 1)
+        some = planted_pairs(p, 4, 1)
+        proof = prove(p.lens, some, 0, [p.router], None, ablations=("zero",))
+        table = proof.to_dataframe()
+        assert (table["random_sets"] == 3).all() and (table["p"].dropna() >= 0.25).all()
+        given = [[(0, 0), (1, 1)], [(1, 1), (0, 0)], [(0, 2)]]
+        own = prove(p.lens, some, 0, [p.router], None, ablations=("zero",), random=given)
+        assert own.random == (((0, 0), (1, 1)), ((0, 2),))
 
     def test_damage_is_told_from_flips(self) -> None:
         """Without both memory heads the model says "unknown", which is no sign of an override."""
@@ -226,7 +283,8 @@ class TestProof:
         assert here.changed.estimate.value == 0
         assert here.divergence.estimate.value < 1e-3
         there = prove_elsewhere(planted().lens, prompts, [planted().copier], n_random=30)
-        assert there.changed.estimate.value == 1 and there.changed.p < 0.05
+        assert there.changed.estimate.value == 1
+        assert there.changed.p == pytest.approx(1 / 5), "the layer has four other heads"
         assert list(there.to_dataframe()["measure"]) == ["changed", "divergence"]
 
     def test_text_loss_of_no_set_is_the_models_own(self) -> None:
@@ -273,6 +331,16 @@ class TestKnockout:
         cut = knock_out(p.lens, held(), 0, [("decision", "instruction")]).to_dataframe()
         assert len(cut) == 4 and (cut["to_other"] == 1).all()
 
+    def test_a_turned_verdict_is_counted_though_a_third_word_is_on_top(self) -> None:
+        log_odds, third = np.ones(8), np.full(8, 2)
+        cut = Knockout(
+            0, (("decision", "context"),), ((0, 1),), log_odds, -log_odds[None, None],
+            third[None, None], third, tuple("abcdefgh"),
+        )  # fmt: skip
+        row = cut.to_dataframe().iloc[0]
+        assert (row["two_token"], row["n_two_token"], row["n_asked"]) == (1, 8, 0)
+        assert np.isnan(row["to_other"])
+
     def test_windows_are_cut_off_at_both_ends(self) -> None:
         assert layer_windows(5, 3) == ((0, 1), (0, 2), (1, 3), (2, 4), (3, 4))
         with pytest.raises(LabError, match="not within 0 to 3"):
@@ -315,6 +383,15 @@ class TestBackups:
         assert result.alone[p.backup] == pytest.approx(0, abs=0.2)
         assert result.after[p.backup] == pytest.approx(3.5, abs=0.5)
         assert result.to_dataframe()["backup"].sum() == 1
+
+    def test_too_few_clusters_are_said_to_be_too_few(self) -> None:
+        """Of 20 heads at 5 %: ten clusters give p = 1/512, eight only 1/128."""
+        p = planted()
+        by_name = list({pair.cluster: pair for pair in planted_pairs(p, 40, 3)}.values())
+        assert backups(p.lens, by_name[:10], 0, [p.memory]).enough
+        short = backups(p.lens, by_name[:8], 0, [p.memory])
+        assert not short.enough and short.heads == ()
+        assert not short.to_dataframe()["enough"].any()
 
     def test_nothing_stands_in_where_nothing_is_missing(self) -> None:
         p = planted()

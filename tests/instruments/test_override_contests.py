@@ -10,10 +10,9 @@ from tiny_conflict import BEGINS_ALIKE, CONFLICT, lens
 
 from lab.data.conflicts import PASSAGES
 from lab.engine.planted import planted_model
-from lab.instruments.conflicts import conflict_prompter, measure_conflict, measure_verdicts
+from lab.instruments.conflicts import ALIKE, conflict_prompter, measure_conflict, measure_verdicts
 from lab.instruments.override.backup import backups
 from lab.instruments.override.contests import (
-    ALIKE,
     CONTESTS,
     Rendered,
     contest_pair,
@@ -98,11 +97,21 @@ class TestMatched:
         for chosen in matched_sets([(0, 3), (1, 0)], mass, 40, near=2):
             assert len(set(chosen)) == 2
             assert chosen[0] in {(0, 4), (0, 2)} and chosen[1] in {(1, 2), (1, 4)}
-        assert len({*matched_sets([(0, 3), (1, 0)], mass, 40, near=2)}) == 4
+        assert len(matched_sets([(0, 3), (1, 0)], mass, 40, near=2)) == 4
 
-    def test_a_layer_without_others_gives_its_own(self) -> None:
-        both = matched_sets([(0, 0), (0, 1)], np.array([[0.1, 0.2]]), 3)
-        assert both == [((0, 0), (0, 1))] * 3
+    def test_a_layer_with_too_few_others_gives_its_own_but_not_all_of_them(self) -> None:
+        assert matched_sets([(0, 0), (0, 1)], np.array([[0.1, 0.2]]), 3) == []
+        two = matched_sets([(0, 0), (0, 1)], np.array([[0.1, 0.2, 0.3]]), 9)
+        assert two == [((0, 0), (0, 2)), ((0, 1), (0, 2))]
+
+    def test_no_set_comes_twice(self) -> None:
+        mass = np.random.default_rng(0).random((8, 9))
+        assert len(matched_sets([(3, 4)], mass, 100)) == 3
+        heads = [(0, 1), (3, 4), (3, 5), (5, 0), (6, 2), (7, 7)]
+        many = matched_sets(heads, mass, 100)
+        assert len({*many}) == 100
+        every = {*matched_sets(heads[:3], mass, 1000)}
+        assert {*matched_sets(heads[:3], mass, 9, seed=5)} < every and len(every) < 1000
 
 
 class TestRestored:

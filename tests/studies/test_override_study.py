@@ -19,11 +19,13 @@ from lab.data.conflicts import load_conflicts
 from lab.engine.loading import load_lens
 from lab.errors import LabError
 from lab.instruments.conflicts import conflict_prompter
+from lab.instruments.override.contests import CONTESTS, Outcome
 from lab.roles.conflicts import closed_book_prompt, conflict_prompts, judge_prompts
 from lab.studies.override.recipe import OverrideRecipe
 from lab.studies.override.results import (
     CONTEST_TABLES,
     FOLDER,
+    LATER,
     TABLES,
     OverrideResults,
     heads_of,
@@ -33,8 +35,9 @@ from lab.studies.override.results import (
 from lab.studies.override.run import run_override
 from lab.studies.override.steps import Progress
 from lab.studies.override.store import OverrideStore
-from lab.studies.override.told import verdict_said
+from lab.studies.override.told import Told, verdict_said
 from lab.studies.store import RECIPE
+from lab.views.override_report import render_override
 
 
 class Killed(BaseException):
@@ -117,8 +120,10 @@ class TestPlanted:
         for tables in results.contests.values():
             main = rows(tables["proof"], set="run", how="zero", measure="to_other")
             assert (main["value"] == 1).all() and (main["n"] == PAIRS - 12).all()
-            assert (main["random_high"] == 0).all() and (main["random_sets"] == 20).all()
-            assert main["p"].to_numpy() == pytest.approx(1 / 21)
+            assert (main["random_high"] == 0).all()
+            # Layers of four heads have few other sets, and none of them is counted twice.
+            assert (main["random_sets"] < 20).all()
+            assert main["p"].to_numpy() == pytest.approx(1 / (1 + main["random_sets"].to_numpy()))
             assert set(main["control"]) == {"layers", "attention"}
 
     def test_what_is_reported_is_not_what_was_chosen_on(self, results: OverrideResults) -> None:
@@ -164,7 +169,52 @@ class TestPlanted:
         assert wide["difference"].to_numpy() == pytest.approx(
             (wide["after"] - wide["before"]).to_numpy(), abs=1e-5
         )
-        assert (rows(table, moment="after")["random_sets"] == 20).all()
+        assert (rows(table, moment="after")["random_sets"] < 20).all()
+
+
+class TestTold:
+    def told(self, right: int, wrong: int, gap: float = 4.0) -> Told:
+        """Conflicts of which some are decided as asked, and some the other way round."""
+        outcomes = (
+            *(Outcome((gap / 2, -gap / 2), ()) for _ in range(right)),
+            *(Outcome((-gap / 2, gap / 2), ("run a gives the other answer",))
+              for _ in range(wrong)),
+        )  # fmt: skip
+        clusters = tuple(f"subject{i}" for i in range(right + wrong))
+        usable = tuple(range(right))
+        return Told(
+            CONTESTS["passage"], outcomes, clusters, usable, usable, OverrideRecipe("m", pairs=50)
+        )
+
+    def test_pairs_that_chance_decides_are_not_searched(self) -> None:
+        """As many are decided the other way round, so the model does not tell the runs apart."""
+        told = self.told(30, 30)
+        assert not told.enough
+        row = told.row(None, None)
+        assert row["state"] == "no gap" and row["gap_low"] < 0 < row["gap_high"]
+        assert row["why"] == told.sentence()
+        assert "Over all 60 conflicts the two runs do not differ for sure (0.00 [" in row["why"]
+        assert "the 30 pairs that are decided as asked may be chance" in row["why"]
+
+    def test_pairs_of_a_model_that_tells_the_runs_apart_are(self) -> None:
+        assert self.told(30, 8).enough and "30 are used" in self.told(30, 8).sentence()
+
+    def test_too_few_are_told_first(self) -> None:
+        assert self.told(15, 15).row(None, None)["state"] == "too few"
+        assert "at least 16" in self.told(15, 15).sentence()
+
+
+class TestEarlierVersions:
+    def test_tables_without_later_columns_are_read(self, whole: Path, tmp_path: Path) -> None:
+        shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+        for name, columns in LATER.items():
+            path = tmp_path / FOLDER / "instruction" / f"{name}.csv"
+            pd.read_csv(path).drop(columns=list(columns)).to_csv(path, index=False)
+        found = read_override(tmp_path)
+        for name, columns in LATER.items():
+            assert found.contests["instruction"][name][list(columns)].isna().all(axis=None)
+        words = render_override(found)
+        assert "too few held-out subjects" not in words and "to find a lone head" not in words
 
 
 class TestStopped:

@@ -90,6 +90,62 @@ class TestWords:
         box = override.section(changed(found, splits=splits)).parts[0].found
         assert "Searched on the other half instead: no heads." in box
 
+    def test_where_the_other_half_is_too_small_to_find_a_head_it_is_said(self, found):
+        splits = found.contests["passage"]["splits"].assign(lone_head=False)
+        splits.loc[splits["split"] == "held_out", "heads"] = ""
+        box = override.section(changed(found, splits=splits)).parts[0].found
+        assert (
+            "Searched on the other half instead: no heads, but it has too few subjects (25) to "
+            "find a lone head." in box
+        )
+
+    def test_no_backups_are_told_from_too_few_subjects_to_find_any(self, found):
+        backups = found.contests["passage"]["backups"].assign(backup=False)
+
+        def note(frame):
+            notes = override.section(changed(found, backups=frame)).parts[0].notes
+            return next(line for line in notes if line.startswith("Backup heads"))
+
+        assert note(backups).endswith(": none.")
+        few = note(backups.assign(enough=False))
+        assert few.endswith(": too few held-out subjects to tell.") and "none" not in few
+
+    def test_cut_attention_turns_answers_by_the_contest_s_own_measure(self, found):
+        listed = found.tables["contests"].assign(flip_measure="two_token")
+        knockout = found.contests["passage"]["knockout"].assign(to_other=0.0, two_token=1.0)
+        judged = replace(
+            changed(found, knockout=knockout), tables={**found.tables, "contests": listed}
+        )
+        for results, title, text, n in (
+            (judged, "sign of the log-odds turns", "100 %", 25),
+            (changed(found, knockout=knockout), "turn to the other answer", "0 %", 20),
+        ):
+            table = override.section(results).parts[0].knockout
+            turned = table.rows[0].cells[2]
+            assert table.columns[3] == title
+            assert turned.text.replace("\u00a0", " ") == text
+            assert turned.small.replace("\u00a0", " ") == f"n = {n}"
+
+    def test_too_few_random_sets_are_not_told_as_a_p(self, found):
+        proof = found.contests["passage"]["proof"].assign(random_sets=8, p=1 / 9)
+        elsewhere = found.contests["passage"]["elsewhere"].assign(random_sets=8, p=1 / 9)
+        box = " ".join(
+            override.section(changed(found, proof=proof, elsewhere=elsewhere)).parts[0].found
+        ).replace("\u00a0", " ")
+        assert "3.0 % turn (only 8 sets: too few other heads to compare with)" in box
+        assert "random sets 3.0 %, only 8 of them)" in box and "p =" not in box
+        none = proof.assign(random_sets=0, p=float("nan"), random_mean=float("nan"))
+        box = " ".join(override.section(changed(found, proof=none)).parts[0].found)
+        assert "; there are no other heads in these layers to compare with." in box
+        assert "nan" not in box
+
+    def test_runs_that_do_not_differ_are_told_as_such(self, found):
+        listed = found.tables["contests"].copy()
+        listed.loc[listed["contest"] == "candidate", "state"] = "no gap"
+        results = replace(found, tables={**found.tables, "contests": listed})
+        assert "runs do not differ for sure" in words_of(render_override(results))
+        assert 'id="contest-candidate"' not in render_override(results)
+
     def test_all_heads_together_are_told_where_they_turn_less(self, found):
         proof = found.contests["passage"]["proof"].copy()
         proof.loc[proof["set"] == "all", "value"] = 0.2
@@ -209,6 +265,17 @@ class TestTitle:
         proof.loc[proof["how"] == "mean", "p"] = 0.6
         title = headline.title(changed(found, proof=proof))
         assert title.startswith("In 1 of 4 contests a few heads decide; in 1 more they matter")
+
+    def test_too_few_random_sets_leave_it_open(self, found):
+        proof = found.contests["passage"]["proof"].assign(random_sets=8, p=1 / 9)
+        few = changed(found, proof=proof)
+        assert headline.title(few) == (
+            "In 1 of 4 contests a few heads decide; in 1 more some were found, with too few others "
+            "to tell whether they decide"
+        )
+        assert "too few others to tell whether they decide" in words_of(render_override(few))
+        low = changed(found, proof=proof.assign(value=0.2))
+        assert headline.title(low).endswith("in 1 more they matter, but do not decide")
 
     def test_one_run_is_enough(self, found):
         proof = found.contests["passage"]["proof"].copy()

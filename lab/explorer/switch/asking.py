@@ -74,15 +74,15 @@ def decisions(prompter: Prompter, conflict: Conflict, begun: bool = True) -> dic
     """All decisions of a conflict, in the order of ASKS.
 
     Raises:
-        LabError: the answers begin with the same token, so that a decision cannot tell them apart.
+        LabError: no first token tells the answers apart, so that a decision cannot either.
     """
     told = conflict_prompts(prompter, conflict, begun=begun)
     tokens = answer_tokens(prompter.tokenizer, conflict, list(told.values()))
     if not all(tokens.values()):
         raise LabError(
             f"The answers of conflict {conflict.id}, {conflict.memory!r} and {conflict.counter!r}, "
-            "begin with the same token for this model, so that one decision cannot tell them "
-            "apart: choose another conflict."
+            "begin with the same token for this model, or one with an article, so that one "
+            "decision cannot tell them apart: choose another conflict."
         )
     found: dict[str, Decision] = {}
     for (instruction, stated), prompt in told.items():

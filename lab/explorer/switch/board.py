@@ -39,7 +39,7 @@ PUTS: Mapping[Put, str] = {"zero": "nothing (zeros)", "mean": "their mean elsewh
 """What heads that are switched off put out."""
 
 ROUNDING = 1e-3
-"""Logits by which runs of the same set may differ."""
+"""Logits by which runs that do the same may differ."""
 
 DONORS = 6
 """Means are over the decisions of so many other conflicts."""
@@ -92,7 +92,8 @@ class Switched:
         selection: what the switches stood at.
         decision: what was asked.
         before, after: with all heads on, and with the chosen ones off.
-        random: shift of the log-odds by each random set of as many heads in the same layers.
+        random: shift of the log-odds by each random set of as many heads in the same layers; empty
+            where there are no others.
         seconds: how long it took.
     """
 
@@ -118,11 +119,7 @@ class Switched:
 
     @property
     def beaten(self) -> int:
-        """Random sets that move the log-odds less, in whichever direction.
-
-        A random set can be the set itself, where it has most heads of a layer; runs of the same
-        set differ by rounding, which does not count.
-        """
+        """Random sets that move the log-odds less, in any direction; rounding does not count."""
         return int((np.abs(self.random) < abs(self.shift) - ROUNDING).sum())
 
     @property
@@ -133,10 +130,14 @@ class Switched:
             return "No head is switched off yet: choose a set, or single heads."
         towards = f" towards “{(second, first)[self.shift > 0]}”"
         many = len(self.selection.heads)
+        beside = (
+            f"further than with {self.beaten} of {self.random.size} random sets of the same layers"
+            if self.random.size
+            else "with no other heads in these layers to compare with"
+        )
         moved = (
             f"With {many} head{'s' * (many > 1)} off the log-odds of “{first}” against “{second}” "
-            f"move by {abs(self.shift):.2f} logits{towards}, further than with {self.beaten} of "
-            f"{self.random.size} random sets of the same layers."
+            f"move by {abs(self.shift):.2f} logits{towards}, {beside}."
         )
         told = (
             f"The most likely token stays “{self.before.top}”."

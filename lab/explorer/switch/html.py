@@ -10,7 +10,7 @@ from markupsafe import Markup
 from lab.data.text import whole_words
 from lab.explorer.switch.asking import ASKS, Decision
 from lab.explorer.switch.board import PUTS, Said, Switched
-from lab.views.format import decimal, percent, signed
+from lab.views.format import count, decimal, percent, signed
 from lab.views.page import STATIC, widget_stylesheet
 
 COLOURS = ("more", "less")
@@ -58,7 +58,7 @@ def changed(result: Switched) -> Markup:
     return Markup(
         '<div class="rl-sw" data-view="switched"><p class="rl-readout">{}</p>'
         '<div class="rl-two" style="margin-top:16px">{}</div>{}</div>'
-    ).format(result.words, panels, _band(result) if heads else "")
+    ).format(result.words, panels, _band(result) if result.random.size else "")
 
 
 def still(result: Switched | None) -> str:
@@ -107,7 +107,8 @@ def _band(result: Switched) -> Markup:
     """The shift on a line about zero, with every random set and the middle 95 % of them."""
     first, second = result.decision.answers
     low, high = result.band
-    most = 1.05 * max(0.1, abs(result.shift), *abs(result.random)) if result.random.size else 1.0
+    most: float = 1.05 * max(0.1, abs(result.shift), *abs(result.random))
+    sets = count(result.random.size, "random set")
 
     def place(x: float) -> float:
         return 50 + 50 * x / most
@@ -118,11 +119,11 @@ def _band(result: Switched) -> Markup:
     )
     label = (
         f"Shift of the log-odds {signed(result.shift)} logits; the middle 95 % of "
-        f"{result.random.size} random sets lie between {signed(low)} and {signed(high)}."
+        f"{sets} lie between {signed(low)} and {signed(high)}."
     )
     return Markup(
-        '<div class="rl-panel" style="margin-top:18px"><h4>Shift of the log-odds, beside {} random '
-        'sets of the same layers</h4><div class="rl-sw-track" role="img" aria-label="{}">'
+        '<div class="rl-panel" style="margin-top:18px"><h4>Shift of the log-odds, beside {} of '
+        'the same layers</h4><div class="rl-sw-track" role="img" aria-label="{}">'
         '<i class="rl-sw-zero" style="left:50%"></i>'
         '<i class="rl-sw-band" style="left:{:.2f}%;width:{:.2f}%"></i>{}'
         '<i class="rl-sw-dot" style="left:{:.2f}%"></i></div>'
@@ -133,6 +134,6 @@ def _band(result: Switched) -> Markup:
         "interval, and heads found on many conflicts can fail on this one. At every new token of "
         "the text the heads stay off.</p></div>"
     ).format(
-        result.random.size, label, place(low), place(high) - place(low), ticks,
+        sets, label, place(low), place(high) - place(low), ticks,
         place(result.shift), decimal(-most), second, signed(most), first, label,
     )  # fmt: skip

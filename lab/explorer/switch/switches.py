@@ -216,7 +216,7 @@ def switch_heads(
         prompter: how the conflicts are asked; as `measure_conflict` asks them by default.
         begun: whether answers are begun with the conflict's cloze, so that the decision is where
             the answer must come.
-        n_random: how many random sets of heads stand beside the chosen one.
+        n_random: how many random sets of heads stand beside the chosen one, where so many exist.
         seed: of the random sets.
 
     Raises:

@@ -1,6 +1,7 @@
 """Conflicts between passage and memory: what a model says, and which of them can be used."""
 
 from lab.instruments.conflicts.measured import (
+    ALIKE,
     ROOM,
     Cell,
     Measured,
@@ -15,6 +16,7 @@ from lab.instruments.conflicts.measured import (
 from lab.instruments.conflicts.usable import REASONS, ConflictTable, conflict_table, unusable
 
 __all__ = [
+    "ALIKE",
     "REASONS",
     "ROOM",
     "Cell",

@@ -41,8 +41,8 @@ Rule = Literal["argmax", "pair", "generated"]
 ROOM = 16
 """The longest answer that is generated, in tokens."""
 
-ALIKE = "same first token"
-"""Why a conflict has no margin: both answers begin with the same token."""
+ALIKE = "no first token tells the answers apart"
+"""Why a conflict has no margin: both answers begin with the same token, or one with an article."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ class Measured:
         tokens: for each answer, the ids that may begin it at these decisions.
         pair: the ids of the margin, memory answer first: of the ids of an answer the one that the
             model prefers where the passage gives that answer and is to be followed. None where
-            the answers begin alike.
+            no first token tells the answers apart.
         closed_book: the decision behind the cloze, where each answer's logit is that of the
-            spelling which the model prefers there. None where the answers begin alike.
-        cells: the table by instruction and passage; empty where the answers begin alike.
+            spelling which the model prefers there. None where ``pair`` is.
+        cells: the table by instruction and passage; empty where ``pair`` is None.
         generated: whether answers were generated.
     """
 
@@ -113,7 +113,7 @@ class Measured:
     def effect(self) -> Callable[[Float[np.ndarray, " token"]], float]:
         """The margin as a function of a decision's logits, to patch and ablate with.
 
-        Raises LabError where the answers begin alike.
+        Raises LabError where no first token tells the answers apart.
         """
         if self.pair is None:
             raise LabError(f"Conflict {self.conflict.id} has no margin: {ALIKE}.")

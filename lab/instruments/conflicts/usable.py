@@ -27,7 +27,7 @@ REASONS = (
 def unusable(measured: Measured, rule: Rule = "argmax") -> tuple[str, ...]:
     """Why a conflict cannot be used, as REASONS in their order; empty where it can.
 
-    It can where the answers begin with different tokens, the model knows the true one without a
+    It can where a first token tells the answers apart, the model knows the true one without a
     passage (by the most likely token, whatever the rule), and on the counterfactual passage it
     gives the passage's answer when told to follow the passage and the true one when told to
     answer from its own knowledge.
@@ -52,7 +52,7 @@ class ConflictTable:
         rule: how an answer was told, see Cell.told.
         n: conflicts measured.
         known: share of the conflicts known closed-book. This and what follows is of those
-            whose answers begin differently; ``usable`` is of all.
+            whose answers a first token tells apart; ``usable`` is of all.
         says: for each cell the share of decisions for each of memory, counter and other.
         margin: for each cell the mean margin, in logits.
         usable: share of usable conflicts.

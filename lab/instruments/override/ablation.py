@@ -35,6 +35,8 @@ class Values:
             head which only tells the instructions apart is ablated too.
         clusters: of the donors. A pair takes nothing from its own cluster.
         seed: of the choice of donors.
+        numbers: where the donors are among the ablated pairs, the number of each among these. A
+            pair takes nothing from itself, whether it has a cluster or not.
 
     Zero is furthest from what a model ever sees: an effect found only there may be one of that.
     """
@@ -43,6 +45,7 @@ class Values:
     donors: Captured | None = None
     clusters: tuple[str, ...] = ()
     seed: int = 0
+    numbers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.how not in (*ABLATIONS, "other"):
@@ -60,10 +63,15 @@ class Values:
         if self.how == "other":
             return heads[number, 1 - run]
         names = self.clusters or ("",) * len(heads)
-        usable = [i for i, name in enumerate(names) if not cluster or name != cluster]
+        usable = [
+            i
+            for i, name in enumerate(names)
+            if not (cluster and name == cluster) and self.numbers[i : i + 1] != (number,)
+        ]
         if not usable:
             raise LabError(
-                f"All donors belong to the cluster {cluster!r} of the ablated pair: give others."
+                f"All donors belong to the cluster {cluster!r} of the ablated pair, or are this "
+                "pair itself: give others."
             )
         pool = heads[usable].flatten(0, 1)
         if self.how == "mean":

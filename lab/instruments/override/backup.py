@@ -14,6 +14,7 @@ from lab.instruments import statistics as S
 from lab.instruments.override.ablation import Values, ablate_sets
 from lab.instruments.override.find import LEAST
 from lab.instruments.override.pairs import Head, Pair, clusters_of
+from lab.instruments.override.testing import least_p
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +27,7 @@ class Backups:
         alone, after: [layer, head], mean shift of the log-odds towards the competing answer when
             the head is ablated in the whole model, and after the set is; NaN where not run.
         adjusted: Benjamini-Hochberg p of the difference after - alone, over all heads.
+        enough: whether a lone backup could be significant at all, on so few clusters.
     """
 
     heads: tuple[Head, ...]
@@ -33,9 +35,10 @@ class Backups:
     alone: Float[np.ndarray, "layer head"]
     after: Float[np.ndarray, "layer head"]
     adjusted: Float[np.ndarray, "layer head"]
+    enough: bool
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row a head: layer, head, alone, after, p_adjusted, backup."""
+        """One row a head: layer, head, alone, after, p_adjusted, backup; enough, always alike."""
         cells = list(np.ndindex(*self.alone.shape))
         return pd.DataFrame(
             {
@@ -45,6 +48,7 @@ class Backups:
                 "after": self.after.reshape(-1),
                 "p_adjusted": self.adjusted.reshape(-1),
                 "backup": [cell in self.heads for cell in cells],
+                "enough": self.enough,
             }
         )
 
@@ -76,7 +80,7 @@ def backups(
     gone = tuple(ablated)
     tables = np.full((3, lens.n_layers, lens.n_heads), np.nan)
     if not cells:
-        return Backups((), gone, tables[0], tables[1], tables[2])
+        return Backups((), gone, tables[0], tables[1], tables[2], enough=True)
     sets = [(), gone, *((cell,) for cell in cells), *((*gone, cell) for cell in cells)]
     own = ablate_sets(lens, pairs, run, sets, values).own
     alone = own[0] - own[2 : 2 + len(cells)]
@@ -85,12 +89,13 @@ def backups(
     draws = max(20_000, int(2 * len(cells) / level))
     test = S.sign_flip_test((after - alone).T, clusters, n_draws=draws)
     adjusted = S.benjamini_hochberg(test.p)
-    enough = least * np.abs(own[0]).mean()
+    large = least * np.abs(own[0]).mean()
     mean = after.mean(1)
     found = [
         cell
         for i, cell in enumerate(cells)
-        if cell not in gone and adjusted[i] <= level and test.mean[i] > 0 and mean[i] >= enough
+        if cell not in gone and adjusted[i] <= level and test.mean[i] > 0 and mean[i] >= large
     ]
     tables[:, *np.array(cells).T] = alone.mean(1), mean, adjusted
-    return Backups(tuple(found), gone, tables[0], tables[1], tables[2])
+    enough = least_p(test, draws) * len(cells) <= level
+    return Backups(tuple(found), gone, tables[0], tables[1], tables[2], enough)

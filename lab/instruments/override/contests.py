@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from lab.data.conflicts import Conflict, Stated
-from lab.instruments.conflicts import Measured
+from lab.instruments.conflicts import ALIKE, Measured
 from lab.instruments.override.pairs import Pair, make_pair
 from lab.roles import Prompt, Prompter, VerdictTokens
 from lab.roles.conflicts import (
@@ -115,16 +115,14 @@ CONTESTS: Mapping[str, Contest] = MappingProxyType(
 passage's answer; ``candidate`` and ``checked`` who reads the candidate, and who checks the
 passage."""
 
-ALIKE = "answers begin alike"
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What both runs of one conflict gave, unchanged.
 
     Attributes:
-        difference: log-odds of answer a against answer b in run a and in run b; NaN where the
-            answers begin alike.
+        difference: log-odds of answer a against answer b in run a and in run b; NaN where no
+            first token tells the answers apart.
         reasons: why the pair cannot be used; empty where both runs decided as asked.
     """
 
@@ -179,7 +177,7 @@ class Rendered:
     Attributes:
         generator: by instruction and passage.
         judge: by passage and candidate.
-        tokens: for each answer the ids that may begin it; empty where the answers begin alike.
+        tokens: for each answer the ids that may begin it; empty where none tells them apart.
         verdict: the ids that accept and reject.
         cluster: of the conflict.
     """
@@ -205,7 +203,7 @@ def render(
 
 
 def contest_pair(contest: Contest, rendered: Rendered) -> Pair:
-    """The pair of a contest; its answers must not begin alike (see `outcome`)."""
+    """The pair of a contest; a first token must tell its answers apart (see `outcome`)."""
     if contest.role == "evaluator":
         a, b = (rendered.judge[_judged(key)] for key in (contest.a, contest.b))
         return make_pair(a, b, rendered.verdict.accept, rendered.verdict.reject, rendered.cluster)

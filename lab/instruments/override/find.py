@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +13,7 @@ from jaxtyping import Float
 from lab.engine.lens import Lens
 from lab.instruments import statistics as S
 from lab.instruments.override.ablation import Ablations, How, Values
-from lab.instruments.override.decisions import capture
+from lab.instruments.override.decisions import Captured, capture
 from lab.instruments.override.pairs import Head, Pair, clusters_of, split_by_cluster
 from lab.instruments.override.select import SHARES, Chosen, smallest_sets
 from lab.instruments.override.sweep import Sweep, patch_sweep
@@ -93,13 +93,25 @@ class Found:
 class Search:
     """A model's runs on some pairs, from which heads are chosen on as many splits as wanted.
 
-    Patches and ablations are run for all pairs once; a split only says which of them count.
+    Patches are run for all pairs once, and so are ablations with zeros; a split only says which of
+    them count. Mean and resampled values come from the discovery pairs, anew for each split.
+
+    Attributes:
+        lens: the model.
+        pairs: conflicts.
+        sweep: every patch of them.
+        how: what ablated heads put out while sets are chosen.
+        captured: the pairs' runs, from which values are taken; None for zeros.
+        seed: of resampled values.
     """
 
     lens: Lens
     pairs: Sequence[Pair]
     sweep: Sweep
-    ablations: tuple[Ablations, Ablations]
+    how: How = "zero"
+    captured: Captured | None = None
+    seed: int = 0
+    _known: tuple[Ablations, Ablations] | None = field(default=None, repr=False)
 
     def choose(
         self,
@@ -131,10 +143,24 @@ class Search:
         published = published_rule(mean_restoration(part))
         chosen = [
             smallest_sets(ablations, candidates[:most], discovery, clusters, shares)
-            for ablations in self.ablations
+            for ablations in self._ablations(discovery)
         ]
         heads = sorted({head for c in chosen for head in c.sets[max(shares)]})
         return Found(tuple(heads), self.sweep, discovery, tested, published, (chosen[0], chosen[1]))
+
+    def _ablations(self, discovery: np.ndarray) -> tuple[Ablations, Ablations]:
+        """Ablations in run a and in run b, with values of the discovery pairs."""
+        if self.captured is None or self.how == "other":
+            self._known = self._known or self._both(Values(self.how, self.captured))
+            return self._known
+        donors = np.flatnonzero(discovery).tolist()
+        clusters = tuple(self.pairs[i].cluster for i in donors)
+        captured = self.captured.of(donors)
+        return self._both(Values(self.how, captured, clusters, self.seed, tuple(donors)))
+
+    def _both(self, values: Values) -> tuple[Ablations, Ablations]:
+        lens, pairs = self.lens, self.pairs
+        return Ablations(lens, pairs, 0, values), Ablations(lens, pairs, 1, values)
 
 
 def candidate_heads(
@@ -166,22 +192,16 @@ def open_search(
     Args:
         lens: the model.
         pairs: conflicts; choose those that the model decides as asked in both runs beforehand.
-        how: what ablated heads put out while sets are chosen. Zero is what the published work
-            uses; `prove` scores the chosen sets with all three.
+        how: what ablated heads put out while sets are chosen; mean and resampled values are those
+            of the discovery pairs. Zero is what the published work uses; `prove` scores the chosen
+            sets with all three.
         layers: whether MLPs and residuals are patched too.
         seed: of resampled values.
         sweep: of these pairs, in this order, if it was run before.
     """
     captured = capture(lens, pairs, layers=layers) if sweep is None or how != "zero" else None
     sweep = sweep or patch_sweep(lens, pairs, layers=layers, captured=captured)
-    donors = None if how == "zero" else captured
-    values = Values(how, donors, tuple(clusters_of(pairs)), seed)
-    return Search(
-        lens,
-        pairs,
-        sweep,
-        (Ablations(lens, pairs, 0, values), Ablations(lens, pairs, 1, values)),
-    )
+    return Search(lens, pairs, sweep, how, None if how == "zero" else captured, seed)
 
 
 def find_heads(

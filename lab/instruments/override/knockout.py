@@ -49,17 +49,22 @@ class Knockout:
         """One row an edge and window.
 
         Columns: run, queries, keys, first, last, value (mean shift of the log-odds towards the
-        competing answer) with low, high and n, to_other and damage (shares of the pairs first
-        answered as asked that turn to the competing answer, or to anything else).
+        competing answer) with low, high and n, to_other and damage (shares of the n_asked pairs
+        first answered as asked that turn to the competing answer, or to anything else), two_token
+        (share of the n_two_token pairs with log-odds for the own answer that turn). As in `prove`.
         """
         means = S.bootstrap_means(
             np.moveaxis(self.clean - self.own, -1, 0), np.asarray(self.clusters, dtype=object)
         )
-        asked = self.clean_said == 0
+        asked, favours = self.clean_said == 0, self.clean > 0
+        turned = self.own[..., favours] < 0
         with np.errstate(all="ignore"):
             flips = {
-                name: (self.said[..., asked] == kind).sum(-1) / asked.sum()
-                for name, kind in (("to_other", 1), ("damage", 2))
+                "to_other": (self.said[..., asked] == 1).sum(-1) / asked.sum(),
+                "damage": (self.said[..., asked] == 2).sum(-1) / asked.sum(),
+                "n_asked": np.full(turned.shape[:-1], asked.sum()),
+                "two_token": turned.sum(-1) / favours.sum(),
+                "n_two_token": np.full(turned.shape[:-1], favours.sum()),
             }
         rows = [
             {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import product
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +13,7 @@ from lab.engine.lens import Lens
 from lab.engine.packing import Branch
 from lab.instruments.override.decisions import run_reduced
 from lab.instruments.override.pairs import Head, Pair
+from lab.instruments.override.prove import distinct_sets
 
 NEAR = 3
 """From so many of the nearest heads one is drawn for each head of the set."""
@@ -46,22 +48,42 @@ def matched_sets(
     """``n`` random sets of the same layers whose heads attend nearly as much to the same span.
 
     In place of each head comes one of the ``near`` heads of its layer with the closest mass, none
-    of them in the set and none twice. Where a layer has too few other heads, its own may come.
-    Few sets are possible where there are few heads, so sets repeat.
+    of them in the set and none twice. Where a layer has too few other heads, its own may come, but
+    never the whole given set. No set comes twice: where ``n`` or fewer are possible, all of them
+    are returned, which may be none.
     """
     rng = np.random.default_rng([seed, len(heads), 53])
     own = set(heads)
-    return [_one(heads, own, mass, rng, near) for _ in range(n)]
+
+    def draw() -> tuple[Head, ...]:
+        taken: set[Head] = set()
+        for head in heads:
+            free = _nearest(head, own, taken, mass, near)
+            taken.add(free[int(rng.integers(len(free)))])
+        return tuple(sorted(taken))
+
+    layers = [
+        _layer_sets([head for head in heads if head[0] == layer], own, mass, near)
+        for layer in sorted({layer for layer, _ in heads})
+    ]
+    return distinct_sets(draw, (sum(parts, ()) for parts in product(*layers)), heads, n)
 
 
-def _one(
-    heads: Sequence[Head], own: set[Head], mass: np.ndarray, rng: np.random.Generator, near: int
-) -> tuple[Head, ...]:
-    taken: list[Head] = []
-    for layer, head in heads:
-        others = [(layer, h) for h in range(mass.shape[1])]
-        free = [cell for cell in others if cell not in own and cell not in taken]
-        free = free or [cell for cell in others if cell not in taken]
-        free.sort(key=lambda cell: (abs(float(mass[cell] - mass[layer, head])), cell))
-        taken.append(free[int(rng.integers(min(near, len(free))))])
-    return tuple(sorted(taken))
+def _layer_sets(
+    heads: Sequence[Head], own: set[Head], mass: np.ndarray, near: int
+) -> list[tuple[Head, ...]]:
+    """Every set that can come in place of the heads of one layer."""
+    sets: set[frozenset[Head]] = {frozenset()}
+    for head in heads:
+        sets = {taken | {cell} for taken in sets for cell in _nearest(head, own, taken, mass, near)}
+    return sorted(tuple(sorted(cells)) for cells in sets)
+
+
+def _nearest(
+    of: Head, own: set[Head], taken: Collection[Head], mass: np.ndarray, near: int
+) -> list[Head]:
+    """The heads of which one comes in place of a head of the set, the nearest first."""
+    others = [(of[0], h) for h in range(mass.shape[1])]
+    free = [cell for cell in others if cell not in own and cell not in taken]
+    free = free or [cell for cell in others if cell not in taken]
+    return sorted(free, key=lambda cell: (abs(float(mass[cell] - mass[of])), cell))[:near]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice, product
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,8 @@ def random_sets(
 ) -> list[tuple[Head, ...]]:
     """``n`` random sets with as many heads in each layer as the given set, none of them its own.
 
-    Where a layer has too few other heads, all of its heads may be drawn. Sets can repeat.
+    Where a layer has too few other heads, all of its heads may be drawn, but never the whole given
+    set. No set comes twice: where ``n`` or fewer exist, all are returned, which may be none.
 
     Raises:
         LabError: a head is outside of the model.
@@ -49,14 +51,44 @@ def random_sets(
         own = {h for la, h in heads if la == layer}
         others = [h for h in range(n_heads) if h not in own]
         pools[layer] = (others if len(others) >= len(own) else list(range(n_heads)), len(own))
-    return [
-        tuple(
+
+    def draw() -> tuple[Head, ...]:
+        return tuple(
             (layer, int(h))
             for layer, (pool, count) in pools.items()
             for h in sorted(rng.choice(pool, count, replace=False))
         )
-        for _ in range(n)
-    ]
+
+    # Of a layer with very many combinations so many are enough to see that there are more than n.
+    layers = (
+        islice(combinations([(layer, h) for h in pool], count), n + 2)
+        for layer, (pool, count) in pools.items()
+    )
+    return distinct_sets(draw, (sum(parts, ()) for parts in product(*layers)), heads, n)
+
+
+def distinct_sets(
+    draw: Callable[[], tuple[Head, ...]],
+    every: Iterable[tuple[Head, ...]],
+    own: Sequence[Head],
+    n: int,
+) -> list[tuple[Head, ...]]:
+    """``n`` drawn sets that all differ from each other and from ``own``.
+
+    ``every`` gives each set that can be drawn once, heads in ascending order; where there are no
+    more than ``n``, these are returned. Were a set counted twice, p could become smaller than one
+    divided by the number of sets that there are.
+    """
+    itself = tuple(sorted(set(own)))
+    there = list(islice((heads for heads in every if heads != itself), n + 1))
+    if len(there) <= n:
+        return there
+    found: dict[tuple[Head, ...], None] = {}
+    while len(found) < n:
+        heads = draw()
+        if heads != itself:
+            found[heads] = None
+    return list(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +113,10 @@ class Against:
 
     @property
     def p(self) -> float:
-        """(1 + random sets that do at least as much) / (1 + random sets); NaN without either."""
+        """(1 + random sets that do at least as much) / (1 + random sets); NaN without either.
+
+        Random sets must differ from each other (`random_sets`).
+        """
         if np.isnan(self.estimate.value) or not self.random.size:
             return float("nan")
         return float((1 + (self.random >= self.estimate.value).sum()) / (1 + len(self.random)))
@@ -157,9 +192,10 @@ def prove(
             where only zeros are put in.
         donor_clusters: clusters of the donors, so that no pair takes its own values.
         ablations: which values to put in place of the heads' outputs.
-        n_random: how many random sets; the smallest p is 1 / (n_random + 1).
+        n_random: how many random sets at most (see `random_sets`); with n the smallest p is
+            1 / (n + 1).
         seed: of random sets and donors.
-        random: these sets instead of ``n_random`` drawn ones.
+        random: these sets instead of drawn ones, each counted once.
 
     Raises:
         LabError: there are no heads, or one is outside of the model.
@@ -167,7 +203,7 @@ def prove(
     if not heads:
         raise LabError("There are no heads to ablate: the search chose none on these pairs.")
     drawn = (
-        [tuple(heads) for heads in random]
+        list(dict.fromkeys(tuple(sorted(given)) for given in random))
         if random is not None
         else (random_sets(heads, lens.n_layers, lens.n_heads, n_random, seed))
     )

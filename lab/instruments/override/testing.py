@@ -133,8 +133,13 @@ def significant_heads(
     codes = np.asarray(clusters, dtype=object)
     test = S.sign_flip_test(shift, codes, n_draws=draws, seed=seed)
     adjusted = S.benjamini_hochberg(test.p)
-    least = 2.0 ** (1 - test.units) if test.exact else 1 / (draws + 1)
+    least = least_p(test, draws)
     return Tested(test.mean, test.p, adjusted, adjusted <= level, test.units, least, level)
+
+
+def least_p(test: S.SignFlip, draws: int) -> float:
+    """The smallest p that a sign-flip test of so many units, or with so many draws, can give."""
+    return 2.0 ** (1 - test.units) if test.exact else 1 / (draws + 1)
 
 
 def _heads(chosen: np.ndarray) -> tuple[Head, ...]:

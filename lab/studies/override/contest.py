@@ -170,9 +170,11 @@ def _lengths(n: int) -> list[int]:
 
 
 def _band(lens: Lens, c: ContestRun, run: int, heads: Sequence[Head]) -> dict[str, float]:
-    """Mean and middle 95 % of the effects of random sets of the layers of these heads."""
+    """Mean and middle 95 % of the effects of random sets of the layers; empty without any."""
     n = min(CURVE_SETS, c.recipe.random_sets)
     sets = random_sets(heads, lens.n_layers, lens.n_heads, n, c.recipe.seed)
+    if not sets:
+        return {}
     own = ablate_sets(lens, c.held_out[:CURVE_PAIRS], run, [(), *sets]).own
     effects = (own[0] - own[1:]).mean(1)
     low, high = np.percentile(effects, [2.5, 97.5])
@@ -180,7 +182,7 @@ def _band(lens: Lens, c: ContestRun, run: int, heads: Sequence[Head]) -> dict[st
         "random_mean": float(effects.mean()),
         "random_low": float(low),
         "random_high": float(high),
-        "random_sets": n,
+        "random_sets": len(sets),
     }
 
 
@@ -201,8 +203,8 @@ def stability_tables(c: ContestRun) -> Tables:
         S.expected_jaccard(c.found.tested.p[0].size, len(first), len(second)),
     )
     splits = [
-        ("discovery", len(c.discovery), heads_text(c.heads), *agree),
-        ("held_out", len(c.held_out), heads_text(swapped.heads), *agree),
+        (name, len(found.chosen_on), heads_text(found.heads), *agree, found.tested.enough)
+        for name, found in (("discovery", c.found), ("held_out", swapped))
     ]
     return {
         "stability": pd.DataFrame(stability, columns=CONTEST_TABLES["stability"]),

@@ -8,6 +8,7 @@ share one.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ AGAINST = (
     "random_mean",  # mean over random sets
     "random_low",  # the middle 95 % of random sets
     "random_high",
-    "random_sets",  # how many
+    "random_sets",  # how many, all different: fewer than were asked for where no more exist
     "percentile",  # share of random sets below the value, from 0 to 1
     "p",  # (1 + random sets with at least as much) / (1 + random sets)
 )
@@ -53,7 +54,9 @@ TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "role",  # generator or evaluator: who is asked
             "run_a",  # what the prompts of run a are, in words, and those of run b
             "run_b",
-            "state",  # "found", "none" (enough pairs, no heads), or "too few"
+            # "found"; "none" (enough pairs, no heads); or, where none are looked for, "too few"
+            # (pairs), "no gap" (over all conflicts the runs do not differ for sure)
+            "state",
             "why",  # a sentence about the state
             "conflicts",  # measured
             "usable",  # of them: both runs decided as asked
@@ -69,7 +72,7 @@ TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "held_out",
             "discovery_clusters",
             "held_out_clusters",
-            "lone_head",  # whether a lone head could have passed the test on so many clusters
+            "lone_head",  # whether a lone head could pass the test on the discovery pairs
             "candidates",  # heads that passed the test and move the answer enough
             "heads",  # chosen, as "L12H3 L14H0": in the 90 % set of either run
             "heads_a",  # the 90 % set of run a, and of run b
@@ -175,16 +178,17 @@ CONTEST_TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         # run: `Knockout.to_dataframe`.
         "knockout": (
             "run", "queries", "keys", "first", "last", "value", "low", "high", "n", "to_other",
-            "damage",
+            "damage", "n_asked", "two_token", "n_two_token",
         ),
         # Backup heads: `Backups.to_dataframe` in each run, every head.
-        "backups": ("run", "layer", "head", "alone", "after", "p_adjusted", "backup"),
+        "backups": ("run", "layer", "head", "alone", "after", "p_adjusted", "backup", "enough"),
         # In how many of other random splits a head is among the candidates (splits of so many;
         # no model is run for these), and whether it was chosen on the discovery pairs, and on the
         # held-out pairs in their place (the whole search, on pairs that share nothing).
         "stability": ("layer", "head", "splits", "of", "share", "chosen", "chosen_swapped"),
-        # What both searches chose; split: "discovery" or "held_out". jaccard: of the two; n: pairs.
-        "splits": ("split", "n", "heads", "jaccard", "expected"),
+        # What both searches chose; split: "discovery" or "held_out". jaccard: of the two; n: pairs;
+        # lone_head: whether a lone head could pass the test on the pairs of this split.
+        "splits": ("split", "n", "heads", "jaccard", "expected", "lone_head"),
         # Attribution patching beside the exact sweep, `Screen.agreement` (n pairs of discovery).
         "screen": ("direction", "spearman", "top", "shared", "largest", "estimated", "n"),
     }
@@ -193,6 +197,15 @@ CONTEST_TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 Where the state is "none", there are only heads, layers, curve (k = 0), stability and splits.
 """
+
+LATER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "knockout": ("n_asked", "two_token", "n_two_token"),
+        "backups": ("enough",),
+        "splits": ("lone_head",),
+    }
+)
+"""Columns that tables of earlier versions lack: they are read as empty."""
 
 WORDS = frozenset(
     {
@@ -265,7 +278,7 @@ def _read_all(folder: Path, tables: Mapping[str, tuple[str, ...]]) -> Mapping[st
 
 
 def read_table(path: Path, columns: Iterable[str]) -> pd.DataFrame:
-    """One table; words stay words, and an empty number is NaN.
+    """One table; words stay words, and an empty number, or a column of LATER, is NaN.
 
     Raises:
         LabError: the file cannot be read or lacks a column.
@@ -286,6 +299,8 @@ def read_table(path: Path, columns: Iterable[str]) -> pd.DataFrame:
             f"{path} cannot be read ({error}). Bring back a copy of it, or delete it and run "
             "`lab override` again to make it anew."
         ) from error
+    later = [column for column in LATER.get(name, ()) if column not in frame]
+    frame = frame.assign(**dict.fromkeys(later, math.nan))
     if lacking := [column for column in columns if column not in frame]:
         raise LabError(
             f"{path} lacks the column {lacking[0]!r}: it was made by another version, or is "

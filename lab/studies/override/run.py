@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab.engine.adapters import check_adapter
 from lab.instruments.override.contests import Rendered
 from lab.instruments.override.find import Found
 from lab.studies.override.contest import (
@@ -126,16 +127,19 @@ def run_override(
     Args:
         recipe: what is run.
         folder: of the study; results go into its folder ``override``.
-        lens: the recipe's model if it is loaded already.
+        lens: the recipe's model if it is loaded already, with the recipe's adapter.
         show: opens a progress for each phase: first conflicts are counted, then parts of the work
             on the contests that have enough of them.
 
     Raises:
-        LabError: the model or data cannot be had, the folder holds another override study, is
-            being run into by another process, or cannot be written. What was stored stays.
+        LabError: the model or data cannot be had, the lens has another adapter than the recipe, the
+            folder holds another override study, is being run into by another process, or cannot be
+            written. What was stored stays.
     """
     from lab.engine.loading import outline
 
+    if lens is not None:
+        check_adapter(lens.adapter, recipe.adapter, recipe.model)
     folder = Path(folder)
     named = lens or outline(recipe.model, recipe.adapter)
     plan = make_override_plan(recipe, named)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 from lab.instruments.conflicts import text_says
 from lab.instruments.override.contests import CONTESTS, Contest, Outcome, contest_pair, draw
 from lab.instruments.override.find import Found, candidate_heads
-from lab.instruments.statistics import mean_estimate, proportion
+from lab.instruments.statistics import Estimate, mean_estimate, proportion
 from lab.studies.override.measured import Answered
 from lab.studies.override.plan import OverridePlan
 from lab.studies.override.recipe import OverrideRecipe
@@ -21,7 +22,7 @@ from lab.studies.override.results import TABLES, heads_text
 from lab.studies.override.search import Drawn
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Told:
     """A contest over all conflicts, before any head is looked for.
 
@@ -45,18 +46,32 @@ class Told:
         """How many subjects the used pairs have."""
         return len({self.clusters[i] for i in self.used})
 
+    @cached_property
+    def gap(self) -> Estimate:
+        """How far the two runs are apart, over all conflicts, used or not."""
+        return mean_estimate([o.gap for o in self.outcomes], list(self.clusters))
+
+    @property
+    def lacks(self) -> str:
+        """Why no heads are looked for, "too few" or "no gap"; empty where they are."""
+        if (
+            len(self.used) < self.recipe.least_pairs
+            or self.used_clusters < self.recipe.least_clusters
+        ):
+            return "too few"
+        # Usable pairs are picked by their outcome. Of a model that does not tell the runs apart
+        # chance picks some too, and on these alone, heads that do nothing would pass the test.
+        return "" if self.gap.low > 0 else "no gap"
+
     @property
     def enough(self) -> bool:
         """Whether heads are looked for."""
-        return (
-            len(self.used) >= self.recipe.least_pairs
-            and self.used_clusters >= self.recipe.least_clusters
-        )
+        return not self.lacks
 
     def sentence(self) -> str:
-        """How many conflicts can be used, and whether that is enough."""
-        if not self.enough:
-            return self._too_few()
+        """How many conflicts can be used, and whether heads are looked for."""
+        if self.lacks:
+            return self._why_not()
         return (
             f"{len(self.usable)} of {len(self.outcomes)} conflicts are decided as asked in both "
             f"runs; {len(self.used)} are used."
@@ -65,14 +80,13 @@ class Told:
     def row(self, drawn: Drawn | None, found: Found | None) -> dict[str, Any]:
         """The contest's row of the table "contests"."""
         usable = proportion([not o.reasons for o in self.outcomes], list(self.clusters))
-        gap = mean_estimate([o.gap for o in self.outcomes], list(self.clusters))
         row: dict[str, Any] = {
             "contest": self.contest.name,
             "role": self.contest.role,
             "run_a": self.contest.words[0],
             "run_b": self.contest.words[1],
-            "state": "too few",
-            "why": self._too_few(),
+            "state": self.lacks,
+            "why": self._why_not(),
             "conflicts": len(self.outcomes),
             "usable": len(self.usable),
             "share": usable.value,
@@ -80,9 +94,9 @@ class Told:
             "share_high": usable.high,
             "clusters": len({self.clusters[i] for i in self.usable}),
             "used": len(self.used) if found else 0,
-            "gap": gap.value,
-            "gap_low": gap.low,
-            "gap_high": gap.high,
+            "gap": self.gap.value,
+            "gap_low": self.gap.low,
+            "gap_high": self.gap.high,
             "heads": "",
             "heads_a": "",
             "heads_b": "",
@@ -90,7 +104,13 @@ class Told:
         }
         return row if drawn is None or found is None else row | _found(drawn, found)
 
-    def _too_few(self) -> str:
+    def _why_not(self) -> str:
+        if self.lacks == "no gap":
+            return (
+                f"Over all {len(self.outcomes)} conflicts the two runs do not differ for sure "
+                f"({self.gap} logits), so that the {len(self.usable)} pairs that are decided as "
+                "asked may be chance: no heads are looked for."
+            )
         subjects = len({self.clusters[i] for i in self.usable})
         return (
             f"{len(self.usable)} of {len(self.outcomes)} conflicts are decided as asked in both "

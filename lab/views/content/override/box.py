@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -18,31 +18,45 @@ LEVEL = 0.05
 HALF = 0.5
 """Heads decide if without them at least this share of a run's answers turns."""
 
+Effect = Literal["decide", "matter", "unclear"]
+
 _SAID = {"generator": "answers", "evaluator": "verdicts"}
 
 
 def box(record: Record, tables: Tables) -> tuple[str, ...]:
     """Paragraphs on one contest, from its row of contests.csv and its own tables."""
-    told = [_first(record), _choice(record), _swapped(tables.get("splits"))]
+    told = [_first(record), _choice(record), _swapped(record, tables.get("splits"))]
     if record["state"] == "found":
         told += [*_effects(record, tables.get("proof")), _together(record, tables.get("proof"))]
         told.append(_elsewhere(record, tables.get("elsewhere")))
     return tuple(line for line in told if line)
 
 
-def decides(record: Record, proof: pd.DataFrame | None) -> bool | None:
-    """Whether the heads of a contest decide; None where that is not measured.
+def decides(record: Record, proof: pd.DataFrame | None) -> Effect | None:
+    """Whether the heads of a contest decide or only matter; None where that is not measured.
 
-    They do if in some run at least half of the answers turn once the run's own set puts out
-    zeros, more than with random sets (p at most LEVEL), and not with zeros alone.
+    They decide if in some run at least half of the answers turn once the run's own set puts out
+    zeros, more than with random sets (p at most LEVEL), and not with zeros alone. Where as many
+    turn, but there are too few random sets for such a p, it is unclear.
     """
     zeros, means = _own(record, proof)
-    if not zeros:
-        return None
-    return any(
-        row["value"] >= HALF and row["p"] <= LEVEL and not _only_zeros(row, means.get(row["run"]))
-        for row in zeros
-    )
+    told = {_decides(row, means.get(row["run"])) for row in zeros}
+    order: tuple[Effect, ...] = ("decide", "unclear", "matter")
+    return next((effect for effect in order if effect in told), None)
+
+
+def _decides(zero: Record, mean: Record | None) -> Effect:
+    """What the heads of one run do."""
+    if zero["value"] < HALF:
+        return "matter"
+    if _few(zero):
+        return "unclear"
+    return "decide" if zero["p"] <= LEVEL and not _only_zeros(zero, mean) else "matter"
+
+
+def _few(row: Record) -> bool:
+    """Whether there are so few random sets that p cannot be small, whatever the heads do."""
+    return 1 / (1 + R.whole(row["random_sets"])) > LEVEL
 
 
 def main_rows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -80,14 +94,17 @@ def _sentence(text: object) -> str:
     return f"{said}." if said else ""
 
 
-def _swapped(splits: pd.DataFrame | None) -> str:
+def _swapped(record: Record, splits: pd.DataFrame | None) -> str:
     """What the whole search finds on the pairs that were held out."""
     other = [] if splits is None else R.records(splits[splits["split"] == "held_out"])
     if not other:
         return ""
     row, heads = other[0], R.names(other[0]["heads"])
     if not heads:
-        return "Searched on the other half instead: no heads."
+        subjects = R.whole(record["held_out_clusters"])
+        few = f", but it has too few subjects ({subjects}) to find a lone head"
+        why = few if R.false(row["lone_head"]) else ""
+        return f"Searched on the other half instead: no heads{why}."
     return (
         f"Searched on the other half instead: {count(len(heads), 'head')}, Jaccard index "
         f"{decimal(float(row['jaccard']))} ({decimal(float(row['expected']))} by chance)."
@@ -128,15 +145,26 @@ def _effect(record: Record, row: Record, damage: Record | None) -> str:
         f"Where the {count(n, 'head')} of {_run(row)} put{'s' if n == 1 else ''} out nothing, "
         f"{_share(row)} of its {_said(record)} turn to the other one"
     )
-    beside = (
-        f"with random sets of the same layers {percent(row['random_mean'])} turn (95 % of the "
-        f"sets between {percent(row['random_low'])} and {percent(row['random_high'])}; "
-        f"{R.p_text(row['p'])})"
-    )
     if damage is not None:
         turned += f", and {_share(damage)} become something else"
+    return f"{turned} (n\u00a0=\u00a0{int(row['n'])}); {_beside(row, damage)}."
+
+
+def _beside(row: Record, damage: Record | None) -> str:
+    """What random sets do instead."""
+    sets = R.whole(row["random_sets"])
+    if not sets:
+        return "there are no other heads in these layers to compare with"
+    told = (
+        f"only {count(sets, 'set')}: too few other heads to compare with"
+        if _few(row)
+        else f"95 % of the sets between {percent(row['random_low'])} and "
+        f"{percent(row['random_high'])}; {R.p_text(row['p'])}"
+    )
+    beside = f"with random sets of the same layers {percent(row['random_mean'])} turn ({told})"
+    if damage is not None:
         beside += f" and {percent(damage['random_mean'])} become something else"
-    return f"{turned} (n\u00a0=\u00a0{int(row['n'])}); {beside}."
+    return beside
 
 
 def _only_zeros(zero: Record, mean: Record | None) -> bool:
@@ -200,8 +228,8 @@ def _elsewhere(record: Record, frame: pd.DataFrame | None) -> str:
     part = frame[(frame["measure"] == "changed") & frame["value"].notna()]
     of = R.by_name(part, "prompts")
     told = _and(
-        f"for {_share(of[name])} of {what} (n\u00a0=\u00a0{int(of[name]['n'])}; random sets "
-        f"{percent(of[name]['random_mean'])}, {R.p_text(of[name]['p'])})"
+        f"for {_share(of[name])} of {what} (n\u00a0=\u00a0{int(of[name]['n'])}; "
+        f"{_random(of[name])})"
         for name, what in _PROMPTS.items()
         if name in of
     )
@@ -211,6 +239,13 @@ def _elsewhere(record: Record, frame: pd.DataFrame | None) -> str:
 
 
 # --- pieces -------------------------------------------------------------------------------------
+
+
+def _random(row: Record) -> str:
+    """What random sets do on average, with p where there are enough of them for one."""
+    sets = R.whole(row["random_sets"])
+    told = f"only {sets} of them" if _few(row) else R.p_text(row["p"])
+    return f"random sets {percent(row['random_mean'])}, {told}" if sets else "no random sets"
 
 
 def _share(row: Record) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from lab.views.content.override import rows as R
-from lab.views.content.override.rows import Tables
+from lab.views.content.override.rows import Record, Tables
 from lab.views.content.override.words import MEASURES, RUNS, SPANS
 from lab.views.format import decimal, percent
 from lab.views.table import Cell, Row, Table, cell, table, words
@@ -34,8 +34,11 @@ def elsewhere_table(tables: Tables) -> Table:
     return table("Behaviour that has nothing to do with it", ("", "all found heads off"), rows)
 
 
-def knockout_table(frame: pd.DataFrame | None) -> Table:
-    """For each run and pair of spans the window of layers in which the cut does most."""
+def knockout_table(frame: pd.DataFrame | None, flips: str) -> Table:
+    """For each run and pair of spans the window of layers in which the cut does most.
+
+    ``flips`` is the measure by which the contest counts them.
+    """
     rows = []
     for (run, queries, keys), part in R.grouped(frame, ["run", "queries", "keys"]):
         if part["value"].isna().all():
@@ -48,8 +51,8 @@ def knockout_table(frame: pd.DataFrame | None) -> Table:
                 (
                     Cell(f"{int(r['first'])} to {int(r['last'])}"),
                     cell(R.estimate(r), decimal, with_n=True),
-                    Cell(percent(float(r["to_other"]))),
-                    Cell(percent(float(r["damage"]))),
+                    _share_of(r, flips),
+                    _share_of(r, "damage"),
                 ),
             )
         )
@@ -57,10 +60,15 @@ def knockout_table(frame: pd.DataFrame | None) -> Table:
         "",
         "layers",
         "shift towards the other answer, logits",
-        "turn to it",
-        "anything else",
+        *(MEASURES[measure][0] for measure in (flips, "damage")),
     )
     return table("Attention cut in windows of layers, the strongest window each", columns, rows)
+
+
+def _share_of(record: Record, measure: str) -> Cell:
+    """A share of the pairs that can show it, and how many these are."""
+    n = R.whole(record["n_two_token" if measure == "two_token" else "n_asked"])
+    return Cell(percent(float(record[measure])), f"n\u00a0=\u00a0{n}" if n else "")
 
 
 def texts_table(frame: pd.DataFrame | None) -> Table:

@@ -75,7 +75,7 @@ def contest(record: Record, tables: Tables) -> Contest:
         checks.elsewhere_table(tables),
         kinds_figure(kinds),
         kinds_table(kinds),
-        checks.knockout_table(tables.get("knockout")),
+        checks.knockout_table(tables.get("knockout"), str(record["flip_measure"])),
         checks.texts_table(tables.get("texts")),
         checks.splits_table(tables.get("stability")),
         list(_notes(tables)),
@@ -101,9 +101,11 @@ def _notes(tables: Tables) -> Iterable[str]:
     if backups is not None and len(backups):
         marked = backups[R.marked(backups["backup"])]
         listed = ", ".join(dict.fromkeys(R.head(r) for r in R.records(marked)))
+        few = any(R.false(r["enough"]) for r in R.records(backups))
+        none = "too few held-out subjects to tell" if few else "none"
         yield (
             "Backup heads, which matter more once the found ones are off (test over held-out "
-            f"pairs, corrected): {listed or 'none'}."
+            f"pairs, corrected): {listed or none}."
         )
     layers = tables.get("layers")
     if layers is not None and "window" in layers:

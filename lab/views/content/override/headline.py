@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lab.views.content.override import rows as R
-from lab.views.content.override.box import decides
+from lab.views.content.override.box import Effect, decides
 from lab.views.format import count
 
 if TYPE_CHECKING:
     from lab.studies.override.results import OverrideResults
+
+
+_TOLD: Mapping[Effect | None, tuple[str, str]] = {
+    "decide": ("a few heads decide", ""),
+    "matter": ("a few heads matter, but do not decide", "they matter, but do not decide"),
+    "unclear": (
+        "a few heads were found, with too few others to tell whether they decide",
+        "some were found, with too few others to tell whether they decide",
+    ),
+    None: (
+        "a few heads were found; what they do is not measured yet",
+        "some were found whose effect is not measured yet",
+    ),
+}
+"""What heads do, as the title begins with it, and as it goes on after another."""
 
 
 def title(found: OverrideResults) -> str:
@@ -29,24 +45,10 @@ def title(found: OverrideResults) -> str:
         for record in rows
         if record["state"] == "found"
     ]
-    return _told(known.count(True), known.count(False), known.count(None), len(states))
-
-
-def _told(deciding: int, mattering: int, unknown: int, contests: int) -> str:
-    """The title where heads were found in some contest."""
-    parts = []
-    if deciding:
-        parts.append(f"{_in(deciding, contests)} a few heads decide")
-        if mattering:
-            parts.append(f"in {mattering} more they matter, but do not decide")
-    elif mattering:
-        parts.append(f"{_in(mattering, contests)} a few heads matter, but do not decide")
-    if unknown and parts:
-        parts.append(f"in {unknown} more some were found whose effect is not measured yet")
-    elif unknown:
-        parts.append(
-            f"{_in(unknown, contests)} a few heads were found; what they do is not measured yet"
-        )
+    parts: list[str] = []
+    for effect, (first, later) in _TOLD.items():
+        if n := known.count(effect):
+            parts.append(f"in {n} more {later}" if parts else f"{_in(n, len(states))} {first}")
     return "; ".join(parts)
 
 

@@ -104,6 +104,11 @@ def true(value: Any) -> bool:
     return str(value).lower() in ("true", "1", "1.0")
 
 
+def false(value: Any) -> bool:
+    """Whether a stored value stands for no; an empty one, of an earlier version, does not."""
+    return str(value).lower() in ("false", "0", "0.0")
+
+
 def marked(column: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which rows of a column stand for yes."""
     return np.array([true(value) for value in column], dtype=bool)

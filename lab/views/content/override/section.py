@@ -15,6 +15,7 @@ from lab.views.content.override.contest import Contest, contest
 from lab.views.content.override.words import (
     CAPTIONS,
     CONTESTS,
+    EFFECTS,
     GLOSSARY,
     HELP,
     LEAD,
@@ -23,6 +24,7 @@ from lab.views.content.override.words import (
     PUBLISHED,
     ROLES,
     RUNS,
+    SEARCHED,
     STATES,
     TEXTS,
 )
@@ -67,7 +69,7 @@ def section(found: OverrideResults) -> Section:
     parts = [
         contest(record, found.contests.get(str(record["contest"]), {}))
         for record in rows
-        if record["state"] != "too few"
+        if record["state"] in SEARCHED
     ]
     return Section(
         LEAD,
@@ -213,7 +215,7 @@ def contests_table(listed: list[dict[str, Any]], found: OverrideResults) -> Tabl
                     Cell(decimal(gap.value), interval(gap, decimal)),
                     _what_came(r, found),
                 ),
-                link="" if r["state"] == "too few" else f"contest-{name}",
+                link=f"contest-{name}" if r["state"] in SEARCHED else "",
             )
         )
     columns = (
@@ -229,9 +231,9 @@ def _what_came(record: dict[str, Any], found: OverrideResults) -> Cell:
     if state != "found":
         return Cell(said, more=(str(record["why"]),) if record["why"] else (), kind="text")
     proof = found.contests.get(str(record["contest"]), {}).get("proof")
-    deciding = decides(record, proof)
-    if deciding is not None:
-        said += ": they decide" if deciding else ": they matter, but do not decide"
+    effect = decides(record, proof)
+    if effect is not None:
+        said += f": {EFFECTS[effect]}"
     return Cell(said, more=(", ".join(R.names(record["heads"])),), kind="text")
 
 

@@ -37,7 +37,18 @@ STATES = {
     "found": "heads found",
     "none": "no heads found",
     "too few": "too few pairs",
+    "no gap": "runs do not differ for sure",
 }
+
+SEARCHED = ("found", "none")
+"""States of contests in which heads were looked for."""
+
+EFFECTS = {
+    "decide": "they decide",
+    "matter": "they matter, but do not decide",
+    "unclear": "too few others to tell whether they decide",
+}
+"""What found heads do, in a word."""
 
 ROLES = {"generator": "answering", "evaluator": "judging"}
 
@@ -118,12 +129,13 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
         "Decide, matter",
         "Heads decide if in some run at least half of the answers turn with the run’s own set "
         "putting out nothing, more than with random sets (p at most .05), and not with zeros "
-        "alone. Other heads that were found matter without deciding.",
+        "alone. Other heads that were found matter without deciding. With fewer than 19 random "
+        "sets p cannot be so small; whether they decide is then left open.",
     ),
     (
         "Random sets, p",
-        "As many heads drawn at random from the same layers. p is the share of sets that do at "
-        "least as much as the found one.",
+        "As many heads drawn at random from the same layers, no set twice. p is the share of sets "
+        "that do at least as much as the found one.",
     ),
     (
         "Cue",
@@ -153,7 +165,9 @@ TEXTS = {
     "A judge that reads only the candidate gives it the same log-odds on both passages.",
     "contests": "A contest sets two runs against each other that call for different answers. A "
     "conflict can be used only if the model does as asked in both; otherwise there is nothing to "
-    "explain. With fewer than some 16 pairs no head could pass the test, and none is named.",
+    "explain. With fewer than some 16 pairs no head could pass the test, and none is named; nor is "
+    "any where over all conflicts the two runs do not differ for sure, as the usable ones are then "
+    "picked by chance.",
     "crossing": "Two contests compared. Shared heads: Jaccard index of the sets that were found, "
     "beside its mean for random sets of these sizes. Rank correlation: of the effects of all "
     "heads, found or not; noise pulls it towards zero.",
@@ -178,12 +192,14 @@ CAPTIONS = {
     "curve": "To the right: k, how many heads are off. Upwards: mean shift towards the competing "
     "answer on held-out pairs when the first k heads put out nothing, in logits, with its 95 % "
     "interval (coloured band). Grey, at those k where they were run: random sets with as many "
-    "heads in the same layers; dot: their mean, bar: the middle 95 % of them. Heads are ranked by "
-    "their own effect on the pairs that heads were chosen on.",
+    "heads in the same layers; dot: their mean, bar: the middle 95 % of them. At k = 1 there are "
+    "only as many as the layer has other heads. Heads are ranked by their own effect on the pairs "
+    "that heads were chosen on.",
     "flips": "Small print: 95 % interval and number of pairs. Below it: mean of the random sets, "
     "the middle 95 % of them, and how many there were; the share of them that does less (ties "
     "count half); and p, the share that does at least as much (the set itself counted). With 100 "
-    "sets p cannot be below .0099, with 30 not below .032.",
+    "sets p cannot be below .0099, with 30 not below .032. No set comes twice, so that there are "
+    "fewer where the layers have few other heads; with fewer than 19 p cannot reach .05.",
     "elsewhere": "All found heads of this contest are off, those of both runs. Questions: others, "
     "with passages, asked in the same role. Clozes: facts that the model knows, asked as the "
     "beginning of a sentence to finish, without a passage. Divergence says how far the "
@@ -203,7 +219,8 @@ HELP = (
     "Turning to the other answer is counted apart from damage. A set that makes the model say "
     "something else altogether has broken it, not decided for it.",
     "Random sets answer the objection that switching anything off changes something. With 100 of "
-    "them p cannot be below .0099, with 30 not below .032.",
+    "them p cannot be below .0099, with 30 not below .032, with 8, which is all there are for one "
+    "head of nine, not below .11.",
     "Putting out nothing is furthest from what a model ever sees. An effect that is there with "
     "zeros only, and not with the mean or another pair’s values, may be one of that.",
     "The published rule calls every head more than two standard deviations out along the first "

@@ -19,6 +19,9 @@ from lab.studies.override.run import run_override
 
 COLUMNS = ("contest", "pairs used", "heads", "of all", "flips in a", "flips in b", "elsewhere")
 
+FEWEST = 19
+"""With fewer random sets p cannot reach .05, so their number is told."""
+
 EXPLAINED = (
     "Flips: share of held-out answers that turn to the competing one when the run's own heads are "
     "zero-ablated, with its 95 % interval; below it the middle 95 % of random sets of the same "
@@ -86,5 +89,7 @@ def _against(table: pd.DataFrame, wanted: Mapping[str, str]) -> str:
         text += f" [{row['low']:.2f}, {row['high']:.2f}]"
     if not math.isnan(row["random_low"]):
         p = f"p = {row['p']:.2g}"
-        text += f"\nrandom {row['random_low']:.2f} to {row['random_high']:.2f}, {p}"
+        sets = int(row["random_sets"])
+        few = f" ({sets} sets)" if sets < FEWEST else ""
+        text += f"\nrandom {row['random_low']:.2f} to {row['random_high']:.2f}, {p}{few}"
     return text

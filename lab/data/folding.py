@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator
 # Numbers with digits, in groups or as ordinals, else runs of letters and digits.
 _TOKEN = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?)(?:st|nd|rd|th)?(?![^\W_])|([^\W_]+)")
 _APOSTROPHE = re.compile(r"['\u2019]")
-_ARTICLES = frozenset({"a", "an", "the"})
+
+ARTICLES = frozenset({"a", "an", "the"})
+"""Words that are no part of what an answer says."""
 
 _UNITS = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
@@ -40,7 +42,7 @@ def fold(text: str) -> tuple[str, ...]:
     """
     bare = _APOSTROPHE.sub("", text.casefold())
     words = (match.groups() for match in _TOKEN.finditer(bare))
-    kept = ((digits, word) for digits, word in words if word not in _ARTICLES)
+    kept = ((digits, word) for digits, word in words if word not in ARTICLES)
     return tuple(_joined(kept))
 
 

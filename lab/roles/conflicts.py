@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from lab.data.conflicts import PASSAGES, Conflict, Stated
+from lab.data.folding import ARTICLES
 from lab.errors import LabError
 from lab.roles.prompt import Prompt
 from lab.roles.prompter import Prompter
@@ -51,9 +52,6 @@ SIDES: tuple[Side, Side] = ("memory", "counter")
 
 CELLS: tuple[tuple[Instruction, Stated], ...] = tuple(product(INSTRUCTIONS, PASSAGES))
 """The four cells of the table: instruction and passage."""
-
-ARTICLES = frozenset({"a", "an", "the"})
-"""Words that do not tell which answer they begin: a reply "The" may go on to either."""
 
 TAIL = 8
 """How many last tokens of a prompt an answer is encoded behind."""

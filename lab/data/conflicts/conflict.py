@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Literal, overload
 
 from lab.data.example import Example, Mark, Passage
+from lab.data.folding import ARTICLES
 from lab.data.text import sentences_with, whole_words
 from lab.errors import LabError
 
 Stated = Literal["original", "counterfactual"]
 """Which of a conflict's two passages."""
-
-_ARTICLES = frozenset({"a", "an", "the"})
 
 PASSAGES: tuple[Stated, Stated] = ("original", "counterfactual")
 
@@ -154,7 +153,7 @@ def _problems(conflict: Conflict) -> Iterator[str]:
     for name in ("question", "cloze"):
         for answer in (conflict.memory, conflict.counter):
             first = answer.split()[0]
-            if _places(getattr(conflict, name), answer if first.lower() in _ARTICLES else first):
+            if _places(getattr(conflict, name), answer if first.lower() in ARTICLES else first):
                 yield f"{name} names the answer {answer!r}, which could be copied from it."
     yield from _passage_problems(conflict, right)
 

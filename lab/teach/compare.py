@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from lab.teach.exercise import describe
 
 Floats = NDArray[np.float64]
+
+ROUNDED = {2: 0.1, 3: 0.01, 4: 0.01}
+"""How large a number must be, so that rounded to so many decimals it can be told from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,8 @@ def fault(
     """What is wrong with a number or an array; None if it is the truth.
 
     A mistake whose value cannot be told from the truth on these data is no mistake here. A single
-    number may also be rounded to two decimals or more.
+    number may also be rounded: to two decimals from 0.1 on, and to three or four from 0.01 on.
+    Where the truth is smaller, one that is rounded so is asked for more digits.
 
     Args:
         answer: anything; what is no number is told so.
@@ -57,8 +62,11 @@ def fault(
         return f"It holds {int((~np.isfinite(got)).sum())} values that are no finite number."
     if wanted.ndim:
         return _first_difference(got, wanted, rtol, atol, axes)
-    if _rounded(float(got), float(wanted)):
+    fits = _rounded(float(got), float(wanted))
+    if any(abs(wanted) >= ROUNDED[digits] for digits in fits):
         return None
+    if fits:
+        return f"{float(got):.4g} may be right, but is rounded too far to tell: give more digits."
     return f"{float(got):.4g} is too {'large' if got > wanted else 'small'}."
 
 
@@ -85,10 +93,10 @@ def _same(got: Floats, value: Floats, rtol: float, atol: float) -> bool:
     return got.shape == value.shape and bool(np.allclose(got, value, rtol=rtol, atol=atol))
 
 
-def _rounded(got: float, wanted: float) -> bool:
-    return abs(wanted) >= 0.1 and any(
-        abs(got - round(wanted, digits)) < 1e-9 for digits in (2, 3, 4)
-    )
+def _rounded(got: float, wanted: float) -> list[int]:
+    """To how many decimals the truth is rounded in a number; none where it is not."""
+    # Anything small rounds to 0, so that 0 is no rounded number.
+    return [digits for digits in ROUNDED if got and abs(got - round(wanted, digits)) < 1e-9]
 
 
 def _asked(wanted: Floats, axes: Sequence[str], given: str) -> str:
@@ -118,6 +126,14 @@ def _first_difference(
     )
 
 
+def whole(answer: Any) -> int | None:
+    """A whole number, whatever holds it (an array or tensor, too); None for all else."""
+    try:
+        return None if isinstance(answer, bool) else operator.index(answer)
+    except TypeError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class HeadMistake:
     """A usual wrong (layer, head), and what to say about it."""
@@ -132,19 +148,29 @@ def strongest(values: Floats) -> tuple[int, int]:
     return int(layer), int(head)
 
 
+def _indices(answer: Any) -> tuple[int, ...] | None:
+    """Whole numbers, in whatever holds several; None for all else."""
+    try:
+        found = [whole(part) for part in answer]
+    except TypeError:  # a single number holds no parts
+        return None
+    known = tuple(part for part in found if part is not None)
+    return known if len(known) == len(found) else None
+
+
 def head_fault(answer: Any, values: Floats, mistakes: Iterable[HeadMistake] = ()) -> str | None:
     """What is wrong with a (layer, head) that should have the largest of ``values``."""
     truth = strongest(values)
-    try:
-        got = tuple(int(i) for i in answer)
-    except (TypeError, ValueError):
-        flat = answer if isinstance(answer, int | np.integer) else None
-        if flat == truth[0] * values.shape[1] + truth[1]:
+    got = _indices(answer)
+    if got is None:
+        if whole(answer) == truth[0] * values.shape[1] + truth[1]:
             return (
                 "That is its place in the flattened map: np.unravel_index makes a layer and a "
                 "head of it."
             )
-        return f"A pair (layer, head) is asked for, and this is {describe(answer)}."
+        return (
+            f"A pair (layer, head) of whole numbers is asked for, and this is {describe(answer)}."
+        )
     if got == truth:
         return None
     for mistake in mistakes:

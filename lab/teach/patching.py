@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from lab.roles import Prompt, align
-from lab.teach.compare import Mistake, fault
+from lab.teach.compare import Mistake, fault, whole
 from lab.teach.exercise import Exercise, describe
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ def _position(answer: Any, generator: Prompt, evaluator: Prompt) -> str | None:
     there = align(generator, evaluator)(here)
     if isinstance(answer, list | tuple) and len(answer) and answer[0] == there:
         return "Those are several positions: the first one is asked for."
-    if isinstance(answer, bool) or not isinstance(answer, int | np.integer):
+    place = whole(answer)
+    if place is None:
         return f"A position, a whole number, is asked for, and this is {describe(answer)}."
-    place = int(answer)
     if place == there:
         return None
     if place == there - len(evaluator):

@@ -48,7 +48,7 @@ def predict(question: str, options: Sequence[str], guess: str | int | None = Non
             the notebook goes on.
 
     Raises:
-        LabError: fewer than two options, or a guess that is none of them.
+        LabError: fewer than two options, or a guess that is none of them or could be two.
     """
     known = tuple(options)
     if len(known) < 2 or isinstance(options, str):
@@ -68,7 +68,13 @@ def _chosen(options: tuple[str, ...], guess: str | int | None) -> str | None:
     if guess is None or guess in options:
         return guess  # type: ignore[return-value]
     if isinstance(guess, int) and 1 <= guess <= len(options):
-        return options[guess - 1]
+        chosen = options[guess - 1]
+        if str(guess) in options and chosen != str(guess):
+            raise LabError(
+                f"The guess {guess} is the number of one option and the text of another: write "
+                f'guess="{guess}" or guess="{chosen}".'
+            )
+        return chosen
     raise LabError(
         f"The guess {guess!r} is none of the options: give a number from 1 to {len(options)}, or "
         "one of the texts."

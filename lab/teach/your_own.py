@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lab.data import Example, is_wrong
+from lab.data import Example, is_wrong, load_examples
 from lab.data.fields import Record
 from lab.data.jsonl import example as read_record
 from lab.errors import LabError
 from lab.teach.exercise import Exercise, describe
-
-if TYPE_CHECKING:
-    from lab.studies.recipe import Recipe
 
 FEWEST_WORDS = 30
 """A passage shorter than this leaves the decision nothing to look for."""
@@ -58,7 +56,7 @@ def _texts(record: Mapping[str, Any]) -> list[str]:
 
 def _flaws(example: Example) -> list[str]:
     """What a reader accepts but an experiment suffers from."""
-    text = " ".join(passage.text for passage in example.passages).casefold()
+    text = " ".join(passage.text for passage in example.passages)
     found = []
     if not example.answers:
         return ["It has no answer: for this exercise the passage should answer the question."]
@@ -67,7 +65,7 @@ def _flaws(example: Example) -> list[str]:
             f"The answer {example.gold!r} does not stand in the evidence (or, without evidence, "
             "in the passage): the lab could not mark it."
         )
-    if example.gold.casefold() in example.question.casefold():
+    if _stands(example.gold, example.question):
         found.append(f"The question gives the answer {example.gold!r} away.")
     if not example.evidence:
         found.append('There is no "evidence": quote the sentence that proves the answer.')
@@ -76,9 +74,15 @@ def _flaws(example: Example) -> list[str]:
     for text_of in example.distractors:
         if not is_wrong(example, text_of):
             found.append(f"The distractor {text_of!r} would count as right.")
-        elif text_of.casefold() not in text:
+        elif not _stands(text_of, text):
             found.append(f"The distractor {text_of!r} does not stand in the passage.")
     return found
+
+
+def _stands(words: str, text: str) -> bool:
+    """Whether words stand in a text as whole words: "ten" does not stand in "often"."""
+    pattern = rf"(?<!\w){re.escape(words.casefold())}(?!\w)"
+    return re.search(pattern, text.casefold()) is not None
 
 
 def _first(flaws: list[str]) -> str | None:
@@ -86,23 +90,35 @@ def _first(flaws: list[str]) -> str | None:
 
 
 def _recipe(answer: Any, source: str) -> str | None:
-    if not hasattr(answer, "verdict_words"):
-        return f"A lab.Recipe is asked for, and this is {describe(answer)}."
-    recipe: Recipe = answer
-    if tuple(recipe.data) != (source,):
-        return f"Its data are {', '.join(recipe.data)}: only {source} is asked for."
-    if recipe.n is not None:
-        return f"It takes {recipe.n} of the questions: leave n out to take all."
-    words = recipe.verdict_words
+    from lab.studies.recipe import Recipe
+
+    if not isinstance(answer, Recipe):
+        return (
+            f"A recipe is asked for, as lab.Recipe(...) makes one, and this is {describe(answer)}."
+        )
+    if tuple(answer.data) != (source,):
+        return f"Its data are {', '.join(answer.data)}: only {source} is asked for."
+    if wrong := _too_few_or_many(answer.n, source):
+        return wrong
+    words = answer.verdict_words
     if words is None:
         return 'It keeps the usual verdict words: set verdict_words=("Correct", "Incorrect").'
     if tuple(words) == ("Incorrect", "Correct"):
         return "The verdict words are the other way round: the accepting one comes first."
     if tuple(words) != ("Correct", "Incorrect"):
         return f'The verdict words are {words}, not ("Correct", "Incorrect").'
-    if recipe.patching != 0:
+    if answer.patching != 0:
         return "It runs patches: patching=0 leaves them out."
     return None
+
+
+def _too_few_or_many(n: int | None, source: str) -> str:
+    """What is wrong with the number of questions that a recipe takes; nothing for all."""
+    if n is None or n == (known := len(load_examples(source))):
+        return ""
+    if n > known:
+        return f"It asks for {n} questions, and there are {known}: leave n out to take all."
+    return f"It takes {n} of the {known} questions: leave n out to take all."
 
 
 EXERCISES = (

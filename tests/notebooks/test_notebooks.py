@@ -107,6 +107,36 @@ class TestAsTeaching:
         for name in exercises(lesson.notebook):
             assert f"`{name}`" in plan
 
+    def test_no_option_of_a_prediction_could_be_the_number_of_another(self, lesson):
+        for cell in code(lesson.notebook):
+            for options in literal_options(cell.source):
+                assert not [option for option in options if option.isdecimal()], cell.id
+
+
+def literal_options(source: str) -> list[list[str]]:
+    """The options of each prediction in a cell that writes them out."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    named = [call for call in calls if ast.unparse(call.func) == "lab.teach.predict"]
+    found = [call.args[1] for call in named if isinstance(call.args[1], ast.List)]
+    return [[e.value for e in options.elts if isinstance(e, ast.Constant)] for options in found]
+
+
+class TestAnotherModel:
+    """Notebook 06 says that one line changes for another model, and asks all of its questions."""
+
+    source = "\n".join(cell.source for cell in code(NOTEBOOKS / "06_your_own.ipynb"))
+
+    def test_one_line_names_the_model_and_the_adapter(self):
+        lines = [line for line in self.source.splitlines() if re.search(r"smollm2|both", line)]
+        assert lines == ['model, adapter = "smollm2-135m-instruct", "both"']
+
+    def test_every_recipe_takes_both_from_there(self):
+        calls = [node for node in ast.walk(ast.parse(self.source)) if isinstance(node, ast.Call)]
+        recipes = [ast.unparse(call) for call in calls if ast.unparse(call.func) == "lab.Recipe"]
+        assert len(recipes) == 2
+        assert all("model=model" in text and "adapter=adapter" in text for text in recipes)
+        assert "n=" not in recipes[0], "the study asks all questions of the file"
+
 
 # --- executed -----------------------------------------------------------------------------------
 
@@ -184,6 +214,11 @@ class TestFirstLook:
     def test_the_study_has_the_questions_that_were_asked_for(self, first_look):
         assert f"{EXAMPLES} of {EXAMPLES} questions" in printed(first_look.notebook)
 
+    def test_every_number_says_of_how_many_questions_it_is(self, first_look):
+        numbers = re.findall(r"n = (\d+) +([A-Z].*)$", printed(first_look.notebook), re.M)
+        # The passage answers one of the three, and only on that one are both candidates judged.
+        assert [n for n, _ in numbers] == [EXAMPLES, EXAMPLES, "1", EXAMPLES]
+
     def test_the_headline_is_modest_about_so_few_questions(self, first_look):
         (opening,) = bundles(first_look.notebook, "text/markdown")
         assert f"Only {EXAMPLES} examples" in opening
@@ -233,6 +268,14 @@ class TestTheOthers:
         text = printed(run("04").notebook)
         assert re.search(r"^Refused: Position \d+ .* has no counterpart", text, re.M)
         assert "of 100 random sets" in text
+
+    def test_the_table_of_heads_shows_the_largest_first_and_tests_their_shift(self, run):
+        tables = bundles(run("04").notebook, "text/html")
+        (table,) = [html for html in tables if "<th>p_adjusted</th>" in html]
+        assert "<th>shift</th>" in table
+        rows = re.findall(r"<tr>.*?<td>([-\d.]+)</td>", table, re.S)
+        sizes = [abs(float(value)) for value in rows]
+        assert len(sizes) > 1 and sizes == sorted(sizes, reverse=True)
 
     def test_by_hand_and_packed_agree(self, run):
         text = printed(run("05").notebook)

@@ -26,6 +26,20 @@ class TestNumbers:
         assert fault(0.33, 1 / 3) is None
         assert fault(0.3, 1 / 3) == "0.3 is too small."
 
+    @pytest.mark.parametrize("answer", [0.083, 0.0833])
+    def test_a_small_number_may_be_rounded_to_three_decimals(self, answer):
+        assert fault(answer, 1 / 12) is None
+        assert fault(-answer, -1 / 12) is None
+
+    @pytest.mark.parametrize(
+        ("answer", "truth"), [(0.08, 1 / 12), (0.003, 1 / 300), (0.0033, 1 / 300)]
+    )
+    def test_one_that_is_rounded_too_far_to_tell_needs_more_digits(self, answer, truth):
+        assert "give more digits" in fault(answer, truth)
+
+    def test_zero_is_no_rounded_small_number(self):
+        assert fault(0, 0.003) == "0 is too small."
+
     def test_a_usual_mistake_is_named(self):
         assert fault(4.0, TRUTH, MISTAKES) == "Upside down."
         assert "per cent" in fault(25, TRUTH, MISTAKES)
@@ -75,7 +89,8 @@ class TestHeads:
     values = np.array([[0.1, 0.2, 0.1], [0.9, 0.3, 0.2]])
 
     @pytest.mark.parametrize(
-        "answer", [(1, 0), [1, 0], np.array([1, 0]), np.unravel_index(3, (2, 3))]
+        "answer",
+        [(1, 0), [1, 0], np.array([1, 0]), torch.tensor([1, 0]), np.unravel_index(3, (2, 3))],
     )
     def test_the_strongest_head_is_right(self, answer):
         assert head_fault(answer, self.values) is None
@@ -88,7 +103,12 @@ class TestHeads:
             ((1, 1), "Head 1.1 has 30.0%; another has more."),
             ((1, 3), "layers go from 0 to 1, heads to 2"),
             ((1, 0, 0), "There is no such head"),
-            ("first", r"A pair \(layer, head\) is asked for"),
+            (np.array(3), "flattened map"),
+            ("first", r"A pair \(layer, head\) of whole numbers is asked for"),
+            # Neither digits nor fractions are whole numbers, even where int() makes the right ones.
+            ("10", r"A pair \(layer, head\) of whole numbers is asked for"),
+            ((1.9, 0.9), r"A pair \(layer, head\) of whole numbers is asked for"),
+            ((True, False), r"A pair \(layer, head\) of whole numbers is asked for"),
         ],
     )  # fmt: skip
     def test_mistakes_are_told_apart(self, answer, words):
@@ -146,6 +166,14 @@ class TestPredictions:
     def test_a_guess_that_is_no_option_is_refused(self, guess):
         with pytest.raises(LabError, match="number from 1 to 2"):
             teach.predict("More or less?", self.options, guess)
+
+    def test_a_number_that_names_one_option_and_is_the_text_of_another_is_refused(self):
+        with pytest.raises(LabError, match='guess="3" or guess="9"'):
+            teach.predict("How many?", ["1", "3", "9"], 3)
+
+    @pytest.mark.parametrize(("guess", "meant"), [("3", "3"), (2, "3"), (1, "1")])
+    def test_options_that_are_numbers_can_be_guessed(self, guess, meant):
+        assert teach.predict("How many?", ["1", "3", "9"], guess).guess == meant
 
     @pytest.mark.parametrize("options", [[], ["one"], "text"])
     def test_a_question_without_a_choice_is_refused(self, options):

@@ -8,11 +8,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 from synthetic_study import synthetic_study
-from tiny_folders import question
+from tiny import tiny_tokenizer
+from tiny_folders import question, write_questions
 
-from lab import Recipe, teach
+from lab import Prompter, Recipe, teach
 from lab.instruments.behaviour import Judgement
 from lab.instruments.summaries.transfer import Run, matrix
 from lab.roles import SPANS, Prompt, verdict_tokens
@@ -248,7 +250,8 @@ class TestPatching:
             ("sink", *["instruction"] * 2, *["context"] * 3, "cue"),
         )
         given = here, there
-        assert right("04.position", 4, *given)
+        for answer in (4, np.int64(4), np.array(4), torch.tensor(4)):
+            assert right("04.position", answer, *given)
         for answer, words in (
             (2, "its place in the answering prompt. In the judging prompt stands ' now'"),
             (3, "where the passage begins"),
@@ -257,14 +260,15 @@ class TestPatching:
             (99, "nothing: it has 7 tokens"),
             ((4, 5), "several positions"),
             ("four", "A position, a whole number"),
+            (4.0, "A position, a whole number"),
+            (np.array([4, 5]), "A position, a whole number"),
+            (torch.tensor(4.0), "A position, a whole number"),
         ):
             assert words in said("04.position", answer, *given)
 
 
 class TestVerdict:
     def test_log_odds_by_hand(self):
-        from tiny import tiny_tokenizer
-
         verdict = verdict_tokens(tiny_tokenizer())
         logits = np.random.default_rng(0).normal(0, 2, 320)
         yes, no = (logits[list(ids)] for ids in (verdict.accept, verdict.reject))
@@ -318,25 +322,42 @@ class TestYourOwn:
         assert "write at least 30" in said("06.question", question(0))
         assert "gives the answer" in said("06.question", {**good, "question": "Is it 1871?"})
 
+    def test_what_stands_inside_another_word_does_not_stand_there(self):
+        text = "Ten ferries left Kestrel in the summer, and there was never a thirteenth. "
+        good = question(0, passages=[text + "It rains. " * 12], answers=["Ten"],
+                        question="How often did a ferry leave Kestrel?", distractors=["thirteenth"],
+                        evidence=[{"passage": 0, "quote": "Ten ferries left Kestrel"}])  # fmt: skip
+        assert right("06.question", good), "no ten in often"
+        asked = {**good, "question": "Did ten ferries leave Kestrel?"}
+        assert "gives the answer" in said("06.question", asked)
+        for inside in ("eve", "thirteen"):
+            assert "does not stand" in said("06.question", {**good, "distractors": [inside]})
+
     @pytest.mark.parametrize(
         ("changes", "words"),
         [
             ({}, "right"),
-            ({"n": 2}, "leave n out"),
+            ({"n": 3}, "right"),
+            ({"n": 2}, "It takes 2 of the 3 questions: leave n out"),
+            ({"n": 4}, "It asks for 4 questions, and there are 3: leave n out"),
             ({"patching": None}, "patching=0"),
             ({"verdict_words": None}, "usual verdict words"),
             ({"verdict_words": ("Incorrect", "Correct")}, "the other way round"),
-            ({"data": ("builtin",)}, "only jsonl:mine.jsonl"),
+            ({"data": ("builtin",)}, "only jsonl:"),
         ],
     )
-    def test_a_recipe(self, changes, words):
-        source = "jsonl:mine.jsonl"
+    def test_a_recipe(self, changes, words, tmp_path):
+        records = [question(number) for number in range(3)]
+        source = f"jsonl:{write_questions(tmp_path / 'mine.jsonl', records)}"
         fields = {"model": "m", "data": (source,), "verdict_words": ("Correct", "Incorrect"),
                   "patching": 0, **changes}  # fmt: skip
         assert words in said("06.recipe", Recipe(**fields), source)
 
     def test_no_recipe(self):
-        assert "A lab.Recipe is asked for" in said("06.recipe", {"n": 1}, "jsonl:mine.jsonl")
+        for answer, told in (({"n": 1}, "{'n': 1}"), (Prompter(tiny_tokenizer()), "a Prompter")):
+            line = said("06.recipe", answer, "jsonl:mine.jsonl")
+            assert "A recipe is asked for, as lab.Recipe(...) makes one" in line and told in line
+        assert "A recipe is asked for" in said("06.recipe", Recipe, "jsonl:mine.jsonl")
 
 
 def test_an_exercise_says_how_it_is_called():

@@ -34,13 +34,17 @@ def static_html(
         choices: what there is.
     """
     head = Markup("<p><b>Role Lens</b> · {} · {} examples</p>").format(title, len(choices.examples))
-    body = Markup("<p>{}<br>{}</p>").format(_short(example["question"]), _facts(example))
+    body = Markup("<p><bdi>{}</bdi><br>{}</p>").format(_short(example["question"]), _facts(example))
     texts = Markup("")
     if one is not None:
         prompts = [recall.prompt(one, role) for role in ROLES]
         rows = [attention(one, role, selection, choices) for role in ROLES]
-        whose = {"head": f"head {selection.layer}.{selection.head}", "layer": "the layer's mean"}
-        words = whose.get(selection.scope, "the mean of the chosen heads")
+        words = {
+            "head": f"head {selection.layer}.{selection.head}",
+            "layer": f"the mean of layer {selection.layer}",
+            "set": "the mean of the chosen heads",
+            "all": "the mean of all heads",
+        }[selection.scope]
         texts = Markup("<p>Attention of the decision, {}:</p>{}").format(
             words, Markup(text_map(*prompts, attention=rows).html)
         )

@@ -41,7 +41,8 @@ def heads(dataset: xr.Dataset, selection: Selection) -> pd.DataFrame:
     Columns: layer, head, value, low, high, n, p_adjusted, and what belongs to the quantity. For
     ``difference`` and the two roles these are of `lab.instruments.summaries.reading`'s
     ``head_differences`` on the passage in the chosen normalisation (a role's ``value`` is its mean,
-    without interval); for a patch those of ``patching.heads``.
+    without interval); for a patch those of ``patching.heads``, whose p is of the mean shift towards
+    what the giving run's prompt calls for, and NaN for ``role``, which is not tested.
     """
     if "/" in selection.quantity:
         contrast, direction = selection.quantity.split("/")

@@ -13,7 +13,7 @@ from lab.instruments.summaries import reading
 from lab.instruments.summaries import tables as T
 from lab.instruments.summaries.behaviour import HARDEST, right
 from lab.views.view_words import PICKER
-from lab.views.wording import RUNGS
+from lab.views.wording import OWN_ANSWER, RUNGS
 
 Floats = NDArray[np.float64]
 
@@ -131,7 +131,7 @@ def _rungs(dataset: xr.Dataset) -> list[list[dict[str, Any]]]:
 def rung_labels(dataset: xr.Dataset) -> dict[str, str]:
     """What each rung is called next to one example."""
     named = {rung: RUNGS.get(rung, (rung, ""))[0] for rung in T.coordinate(dataset, "rung")}
-    return named | {"own": "its own answer"}
+    return named | {"own": OWN_ANSWER}
 
 
 def _candidates(dataset: xr.Dataset, rung: str) -> NDArray[Any]:

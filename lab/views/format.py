@@ -64,12 +64,15 @@ def q_value(q: float) -> str:
 def interval(estimate: Estimate, form: Format) -> str:
     """The interval as ``[low, high]``, without the unit; empty where there is none.
 
-    Both ends have the decimals of the one that needs more.
+    Both ends have the decimals of the one that needs more, and more where they would look alike.
+    An interval without any width is none: nothing varied that could have been resampled.
     """
     ends = (estimate.low, estimate.high)
-    if not all(math.isfinite(end) for end in ends):
+    if not all(math.isfinite(end) for end in ends) or math.isclose(*ends, abs_tol=1e-12):
         return ""
     least = max(len(_bare(form(end)).partition(".")[2]) for end in ends)
+    while least < _MOST and form(ends[0], least) == form(ends[1], least):
+        least += 1
     return f"[{', '.join(_bare(form(end, least)) for end in ends)}]"
 
 

@@ -153,7 +153,7 @@ def _content(
             "comparisons": reading.comparison_table(found),
             "changed": reading.changed_table(found),
             "readers": reading.readers_table(found),
-            "windows": patching.window_table(tables.windows),
+            "windows": patching.window_table(tables.windows, tables.layer_effects),
             "patched": patching.patched_table(tables.top_heads),
         },
         figures={
@@ -170,7 +170,7 @@ def _content(
             "reader": made.reader_lead(reader),
         },
         notes=behaviour.label_notes(tables.label_mass),
-        limits=made.limits(provenance, n, clusters),
+        limits=made.limits(provenance, n, clusters, made.kinds(dataset)),
         provenance=made.provenance_rows(provenance, reader),
         templates=made.templates(provenance),
         excluded=made.excluded(provenance),

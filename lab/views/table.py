@@ -57,6 +57,12 @@ def cell(estimate: Estimate | None, form: Format, with_n: bool = False) -> Cell:
     return Cell(form(estimate.value), small)
 
 
+def ends(estimate: Estimate, form: Format) -> str:
+    """The interval on a line of its own, or that there is none."""
+    none = "" if estimate.value != estimate.value else "no interval"
+    return interval(estimate, form) or none
+
+
 def arrow(gap: Estimate, zero: float = 0.0) -> str:
     """An arrow where the interval lies on one side of no difference, else nothing."""
     if not gap.excludes(zero):

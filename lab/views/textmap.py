@@ -76,7 +76,7 @@ def text_map(
 def _card(prompt: Prompt, legend: Markup, pieces: Iterable[Markup]) -> Markup:
     return Markup(
         '<div style="{}"><div style="font-weight:650;color:{}">{}</div>'
-        '<div style="{}">{}</div><div style="{}">{}</div></div>'
+        '<div style="{}">{}</div><div dir="auto" style="{}">{}</div></div>'
     ).format(_CARD, _colour(prompt), prompt.role, _DIM, legend, _TEXT, Markup("").join(pieces))
 
 

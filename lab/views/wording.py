@@ -15,6 +15,9 @@ RUNGS: Words = {
     "empty": ("no answer", "An empty candidate."),
 }
 
+OWN_ANSWER = "its own answer"
+"""What the rung ``own`` is called where the right answers among its own are meant too."""
+
 CONTROLS: Words = {
     "candidate_masked": ("candidate hidden", "The candidate is replaced by blanks."),
     "candidate_swapped": ("candidate swapped", "A wrong candidate takes its place."),
@@ -44,6 +47,18 @@ CONTRASTS: Words = {
         "wrong one's.",
     ),
 }
+
+TESTED = (
+    "Corrected p (q): of the shift in logits towards what the giving run's prompt calls for, "
+    "whatever the model made of it; not of R."
+)
+"""What the p-values of a contrast's patches are of."""
+
+NOT_TESTED = (
+    "No p-value: both tokens are the runs' own choices, so that every head restores a little by "
+    "construction."
+)
+"""Why the patches of the contrast ``role`` have none."""
 
 ENDS: dict[tuple[str, str], str] = {
     ("role", "a_into_b"): "from answering into judging",
@@ -182,8 +197,8 @@ LIMITS: tuple[str, ...] = (
     "words counts as wrong, and a judge that accepts it counts as mistaken.",
     "A judge that leans to one verdict can look good or bad without reading anything. Read "
     "evaluation accuracy only beside the lines for always-accept and always-reject.",
-    "The two prompts differ in wording and length, not only in role. Enrichment and the filler "
-    "control bound what length alone can do, but do not remove it.",
+    "The two prompts differ in wording and length, not only in role. Attention per token and the "
+    "filler control bound what length alone can do, but do not remove it.",
     "A patch at one position puts the model in a state that no text may bring about; a head that "
     "restores a difference can carry it without computing it.",
     "Heads are listed by their effect on the same examples on which the effect is measured, so "
@@ -211,9 +226,9 @@ CAPTIONS: dict[str, str] = {
     "chance.",
     "controls": "Dots: means over examples; bars: 95 % intervals. Shift: log-odds after the change "
     "minus before, in logits; above 0 it leans more to accepting.",
-    "spans": "Mean over the heads of a layer and over all examples. Intervals are in the table. "
-    "Template: the chat format’s own tokens. Cue: the words that end the prompt, such as "
-    "“Answer:”, and what the format puts behind them.",
+    "spans": "Mean over the heads of a layer and over all examples, without intervals; the table "
+    "below gives those of the mean over all layers. Template: the chat format’s own tokens. Cue: "
+    "the words that end the prompt, such as “Answer:”, and what the format puts behind them.",
     "heads": "Each cell is one head: mean over all examples. Generator and evaluator share one "
     "scale; the difference has its own, symmetric about zero. q: p-value corrected over all heads.",
     "training": "Dots: difference from the reference, paired by question; bars: 95 % intervals; "
@@ -223,7 +238,10 @@ CAPTIONS: dict[str, str] = {
     "not trained on, other ones than those of this report, from the first to the last step. All "
     "values lie between 0 and 1; the line in the middle is .5.",
     "patching": "Mean R over the examples used; bands are 95 % intervals. Patches act at the last "
-    "token of the prompt only.",
+    "token of the prompt only. First choice: the likeliest first token of the answer or verdict.",
+    "patched": "Mean shift: logits towards what the giving run's prompt calls for, whatever the "
+    "model made of it; its p is corrected over all heads of a direction. A dash: not tested, since "
+    "both tokens are the runs' own choices and every head restores a little by construction.",
 }
 
 HELP: dict[str, tuple[str, ...]] = {
@@ -240,6 +258,8 @@ HELP: dict[str, tuple[str, ...]] = {
         "memory, else from another passage.",
         "Right means F1 of .5 or more with a gold answer, unless a line says otherwise. Log-odds: "
         "log P(yes) − log P(no) at the decision; above 0 the verdict is to accept.",
+        "A number without an interval is not a certain one: where all examples or passages agree, "
+        "resampling them shows no spread, and so no interval is given.",
     ),
     "ladder": (
         "The order is by design: an empty answer or one from another passage can be refused "
@@ -268,6 +288,8 @@ HELP: dict[str, tuple[str, ...]] = {
         "A dark cell on the left that is pale in the middle is a head that reads the passage to "
         "answer but not to judge; it is dark blue on the right. Orange on the right: reads it more "
         "when judging.",
+        "The table of the strongest readers holds means over the examples. They have no intervals, "
+        "since heads and places are picked there for being the largest.",
         "Heads are named layer.head, both from 0. Corrected p is a sign-flip test over examples, "
         "corrected over all heads (Benjamini-Hochberg): .05 means that one in twenty of the heads "
         "listed up to there may be chance.",
@@ -378,7 +400,8 @@ TEXTS: dict[str, str] = {
     "layers": "What share of the decision's attention falls on each part of the prompt, mean over "
     "heads and examples. Layers run upwards in every figure of this page: 0, the first, is "
     "at the bottom.",
-    "heads": "How much each head looks at the passage. Choose a head by clicking on it, or with "
-    "the arrow keys, and a set of heads by dragging; the reader below follows.",
+    "heads": "How much each head looks at the passage. Choose a head by clicking or tapping on "
+    "it, or with the arrow keys, and a set of heads with the button below the maps or by dragging "
+    "with a mouse; the reader below follows.",
 }
 """What introduces each section."""

@@ -229,6 +229,22 @@ class TestInANotebook:
         assert "<script" not in text and "head 1.1" in text
         assert "generator" in text and "evaluator" in text
 
+    @pytest.mark.parametrize(
+        ("chosen", "words"),
+        [
+            ({"head": (2, 1)}, "head 2.1"),
+            ({"heads": [(2, 1), (3, 0)]}, "the mean of the chosen heads"),
+            ({"layer": 2, "scope": "layer"}, "the mean of layer 2"),
+            ({"scope": "all"}, "the mean of all heads"),
+        ],
+    )
+    def test_it_says_whose_attention_it_shows(self, invented, chosen, words):
+        before = invented.selection
+        invented.select(**chosen)
+        html = invented._repr_mimebundle_()["text/html"]
+        invented.select(layer=before.layer, head=before.head, scope="head", heads=[])
+        assert f"Attention of the decision, {words}:" in html
+
     def test_text_from_data_stays_text_there(self):
         dataset, provenance = synthetic_study(n=2, layers=2, heads=2)
         attack = "</p><script>alert(1)</script>" + "x" * 10_000

@@ -335,6 +335,18 @@ def test_few_examples_are_a_caution_and_many_are_not() -> None:
     assert not any("Only" in t for t in opening(with_ratio(2, n=48)).meaning)
 
 
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        (13, "Accepting everything would give 0.54."),
+        (11, "Rejecting everything would give 0.54."),
+    ],
+)
+def test_verdicts_stand_beside_the_better_judge_that_reads_nothing(right: int, said: str) -> None:
+    found = opening(with_own([1] * right + [0] * (24 - right), [1, 0] * 12))
+    assert found.numbers[1].explanation.endswith(said)
+
+
 # --- thin and missing data ----------------------------------------------------------------------
 
 

@@ -212,7 +212,7 @@ def test_shift_and_keys_change_the_set(explorer, open_page):
     assert "5 heads" in said.inner_text()
     page.locator("[data-view=heads] .rl-map").focus()
     page.keyboard.press("Escape")
-    assert "Drag over a map" in said.inner_text()
+    assert "drag over a map" in said.inner_text()
     assert reader_state(page)[0] == "one head"
 
 

@@ -12,6 +12,7 @@ import pytest
 from lab.instruments.statistics import Estimate
 from lab.views import format as F
 from lab.views.page import STATIC
+from lab.views.table import cell, ends
 
 
 @pytest.mark.parametrize(
@@ -51,12 +52,23 @@ def test_points_are_none_only_where_nothing_differs(x: float, text: str) -> None
         (F.percent, 0.51, 0.7, "[51, 70]"),
         (F.decimal, 0.004, 0.31, "[0.004, 0.310]"),
         (F.decimal, math.nan, 1.0, ""),
+        (F.ratio, 3.57, 3.63, "[3.57, 3.63]"),
+        (F.percent, 0.612, 0.614, "[61.2, 61.4]"),
+        (F.decimal, 0.6701, 0.6702, "[0.670, 0.670]"),
     ],
 )
 def test_both_ends_of_an_interval_have_the_same_decimals(
     form: F.Format, low: float, high: float, text: str
 ) -> None:
     assert F.interval(Estimate(low, low, high, 9), form) == text
+
+
+@pytest.mark.parametrize("at", [0.0, 2 / 3, 1.0])
+def test_an_interval_without_width_is_none(at: float) -> None:
+    """Where all agree a bootstrap has no spread: that is not certainty."""
+    assert F.interval(Estimate(at, at, at + 1e-16, 9), F.decimal) == ""
+    assert cell(Estimate(at, at, at, 9), F.decimal, with_n=True).small == "n\u00a0=\u00a09"
+    assert ends(Estimate(at, at, at, 9), F.decimal) == "no interval"
 
 
 def test_a_difference_has_a_sign_unless_there_is_none() -> None:
@@ -88,6 +100,7 @@ def test_the_page_writes_numbers_as_python_does(open_page, tmp_path: Path) -> No
     ]
     numbers += [0.0, 1.0, 0.9951, 0.998, 1.003, 1.0049, 1.996, 0.0995, 0.00005]
     ranges = [pair for pair in itertools.pairwise(sorted(numbers)) if pair[0] != pair[1]]
+    ranges += [(0.25, 0.25), (0.6701, 0.6702), (3.57, 3.63)]
     blank = tmp_path / "blank.html"
     blank.write_text("<!doctype html><title>blank</title>", "utf-8")
     source = (STATIC / "base.js").read_text("utf-8")

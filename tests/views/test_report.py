@@ -7,13 +7,17 @@ import json
 import os
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from synthetic_study import synthetic_study
 
 from lab.errors import LabError
+from lab.instruments.summaries import behaviour as B
 from lab.instruments.summaries import headline
+from lab.views.content import behaviour, dots, front, made
 from lab.views.packing import LEVELS, QUANTISATION_ERROR, script_json, unpack_rows
 from lab.views.page import module, widget_stylesheet
 from lab.views.reading_payload import reader_payload, without_absent_spans
@@ -133,6 +137,65 @@ def test_nothing_in_the_page_points_to_a_network(html):
     assert "@import" not in html and "url(" not in html
     addresses = re.findall(r"https?://[^\s\"'<]+", html)
     assert set(addresses) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_the_limits_say_on_how_much_a_kind_of_question_rests(study):
+    dataset, provenance = study
+    families = dataset["family"].values.tolist()
+    assert sum(made.kinds(dataset)) == len(families) and len(made.kinds(dataset)) > 1
+    first = made.limits(provenance, 1000, 1000, [40, 90])[0]
+    assert "1,000 examples; rows for single kinds of question rest on 40 to 90 each." in first
+    assert "kinds of question" not in made.limits(provenance, 1000, 1000)[0]
+    assert "wide" not in first and "handful" not in first
+    assert "share 8 passages; rows" in made.limits(provenance, 24, 8, [3, 3])[0]
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_few_examples_are_told_of_in_good_grammar(study, n):
+    dataset, provenance = study
+    words = words_of(render_report(dataset.isel(example=slice(n)), provenance))
+    assert "All 1 example" not in words and "given 1 question, each" not in words
+    assert ("The one example is here" if n == 1 else "All 2 examples are here") in words
+
+
+def test_no_difference_is_not_said_of_no_heads():
+    frame = pd.DataFrame({"value": [0.1, 0.2, -0.1], "p_adjusted": 0.01})
+    lead = front.changed_lead(SimpleNamespace(heads=frame))
+    assert lead.startswith("Of 3 heads, 2 look at the passage less")
+    assert "and 1 looks at it more" in lead and "for the other" not in lead
+    assert lead.endswith("All differences:")
+    unclear = pd.DataFrame({"value": np.linspace(1, 0, 12), "p_adjusted": [0.01] + [0.9] * 11})
+    lead = front.changed_lead(SimpleNamespace(heads=unclear))
+    assert "for the other 11 no difference is shown. The ten largest differences:" in lead
+
+
+def test_all_own_answers_are_not_called_wrong_ones(study):
+    dataset = study[0]
+    shown = behaviour.ladder_table(B.balanced(dataset), B.label_mass(dataset))
+    n = int(np.isfinite(dataset["label_mass"].sel(rung="own").values).sum())
+    own = next(row for row in shown.rows if row.label == "its own, when wrong")
+    assert own.cells[-1].small.endswith(f"n\u00a0=\u00a0{n}") and own.cells[0].text != str(n)
+    mass = pd.DataFrame({"rung": ["own", "gold"], "note": ["Rarely said.", ""]})
+    assert behaviour.label_notes(mass) == ["its own answer: Rarely said."]
+
+
+def test_a_figure_and_its_table_show_the_same_intervals(study):
+    controls = B.controls(study[0])
+    figure = dots.controls(behaviour.controls_data(controls))
+    shown = behaviour.controls_table(controls)
+    of_figure = [[dot.small for dot in line.dots] for line in figure.lines]
+    assert of_figure == [[row.cells[1].small, row.cells[2].small] for row in shown.rows]
+    cell = {"value": -0.26, "low": -0.474, "high": -0.0046, "n": 24}
+    scale = dots.Scale("shift", "dim", -1, 1, ())
+    line = dots.dot_figure("", [scale], [("", "", 24, [cell])]).lines[0]
+    assert line.dots[0].small == "[\u22120.474, \u22120.005]"
+    none = dots.dot_figure("", [scale], [("", "", 3, [cell | {"low": -0.26, "high": -0.26}])])
+    assert (none.lines[0].dots[0].small, none.lines[0].dots[0].low) == ("", "")
+
+
+def test_an_interval_stays_in_one_line(html):
+    inside = re.findall(r'<td class="num">[^<]*<small>(\[[^<]*)</small>', html)
+    assert inside and not any(", " in text for text in inside)
 
 
 def test_our_front_end_stays_small():

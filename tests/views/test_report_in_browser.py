@@ -91,6 +91,105 @@ def test_the_page_never_scrolls_sideways(report, open_page, width, scheme):
     assert overflow(opened.page) <= 0
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_that_does_not_fit_says_so(report, open_page, scheme):
+    page = open_page(report, 390, color_scheme=scheme).page
+    page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    page.wait_for_timeout(150)
+    tables = page.locator(".rl-scroll:has(caption)").evaluate_all(
+        """(nodes) => nodes.map((node) => [node.scrollWidth > node.clientWidth + 1,
+            getComputedStyle(node, "::before").content.includes("scrolls sideways"),
+            getComputedStyle(node).backgroundImage.includes("gradient")])"""
+    )
+    assert any(hidden for hidden, *_ in tables) and any(not hidden for hidden, *_ in tables)
+    assert all(said == hidden and shaded for hidden, said, shaded in tables)
+
+
+def test_on_a_wide_screen_no_table_is_cut_off(report, open_page):
+    page = open_page(report).page
+    page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    page.wait_for_timeout(150)
+    assert count(page, ".rl-wide") == 0
+
+
+def test_the_model_and_the_judges_that_read_nothing_fit_beside_each_other_on_a_phone(
+    report, open_page
+):
+    page = open_page(report, 390).page
+    beyond = page.locator("#behaviour .rl-scroll").first.evaluate(
+        """(node) => [...node.querySelectorAll("tr:not(.group)")].flatMap((row) =>
+            [...row.children].slice(0, 5).map((cell) => {
+              const words = document.createRange();
+              words.selectNodeContents(cell);
+              return words.getBoundingClientRect().right - node.getBoundingClientRect().right;
+            })).reduce((most, x) => Math.max(most, x))"""
+    )
+    assert beyond <= 0
+
+
+def test_paper_shows_all_columns_and_what_is_what(report, open_page):
+    page = open_page(report, 680).page
+    before = count(page, "details[open]")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    lost = page.locator(".rl-scroll").evaluate_all(
+        "(nodes) => nodes.filter((n) => n.scrollWidth > n.clientWidth + 1).map((n) => n.ariaLabel)"
+    )
+    assert lost == []
+    assert page.get_by_text("By kind of question").first.is_visible()
+    assert (
+        "from answering into judging" in page.locator("[data-view=patching] > p").first.inner_text()
+    )
+    heads = page.locator(".rl-spanbar + p").all_inner_texts()
+    layer, head = chosen(page)
+    assert all(text.startswith(f"Layer {layer}, head {head}, attention: ") for text in heads)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert count(page, "details[open]") == before < count(page, "details")
+
+
+def test_a_token_can_be_tapped(report, open_page):
+    page = open_page(report, 390, has_touch=True, is_mobile=True).page
+    page.locator(".r-generator .t").nth(20).tap()
+    assert "token 20 of" in page.locator("[data-view=reader] > .rl-readout").inner_text()
+    assert not page.locator(".rl-tip").is_visible()
+
+
+@pytest.mark.parametrize("place", [".rl-prompt", ".rl-examples", ".rl-map", ".rl-layers"])
+def test_keys_of_the_browser_stay_its_own(report, open_page, place):
+    page = open_page(report).page
+    taken = page.locator(place).first.evaluate(
+        """(node) => ["altKey", "ctrlKey", "metaKey", ""].map((held) =>
+            ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"].some((key) =>
+              !node.dispatchEvent(new KeyboardEvent("keydown",
+                { key, [held]: true, bubbles: true, cancelable: true }))))"""
+    )
+    assert taken == [False, False, False, True]
+
+
+def test_text_from_right_to_left_is_shown_from_right_to_left(study, open_page, tmp_path):
+    dataset, provenance = study
+    dataset = dataset.isel(example=slice(2)).copy(deep=True)
+    words = "من بنى ميناء المدينة عام 1874 (مع أخيه)"
+    for name in ("question", "gold", "answer"):
+        dataset[name] = ("example", np.array([words] * 2, dtype=object))
+    tokens = np.empty((2, 2), dtype=object)
+    for i, r in np.ndindex(2, 2):
+        tokens[i, r] = json.dumps([" عام"] * len(json.loads(dataset["tokens"].values[i, r])))
+    dataset["tokens"] = (("example", "role2"), tokens)
+    page = open_page(write_report(dataset, provenance, tmp_path / "rtl.html")).page
+    for place in (".rl-text", ".rl-question", ".rl-q", ".rl-facts b", ".rl-tops bdi"):
+        at = page.locator(place).first
+        assert at.evaluate("(node) => getComputedStyle(node).direction") == "rtl", place
+
+
+def test_the_picker_says_what_its_columns_say(report, open_page):
+    page = open_page(report).page
+    page.get_by_text("What the columns say").click()
+    notes = page.locator(".rl-picker details").inner_text()
+    for head in page.locator(".rl-head button").all_inner_texts():
+        assert f"{head}: " in notes
+
+
 def highlights(page, role: str) -> list[str]:
     return page.evaluate(
         "(role) => [...document.querySelectorAll(`.r-${role} .t`)].map((t) => t.style.background)",

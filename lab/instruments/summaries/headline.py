@@ -100,8 +100,8 @@ def _subtitle(ds: xr.Dataset, provenance: Mapping[str, Any]) -> str:
 
 
 def _numbers(facts: Facts) -> tuple[KeyNumber, ...]:
-    line = facts.always_reject.value
-    lazy = "" if math.isnan(line) else f" Rejecting everything would give {line:.2f}."
+    line = max(facts.always_accept.value, facts.always_reject.value)
+    lazy = "" if math.isnan(line) else f" {facts.lazy.title()} everything would give {line:.2f}."
     return (
         KeyNumber(
             "Answers that are right",

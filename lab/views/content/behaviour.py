@@ -13,7 +13,7 @@ from lab.instruments.statistics import Estimate
 from lab.instruments.summaries import tables as T
 from lab.views.format import MISSING, decimal, interval, q_value, signed
 from lab.views.table import Cell, Row, Table, arrow, cell, table, words
-from lab.views.wording import CONTROLS, MEASURES, RETEST, RUNGS
+from lab.views.wording import CONTROLS, MEASURES, OWN_ANSWER, RETEST, RUNGS
 
 LADDER = ("gold", "empty", "other_passage", "closed_book", "same_passage", "same_type", "own")
 """Rungs from top to bottom: the right answer, wrong ones as they take more reading, its own."""
@@ -82,11 +82,15 @@ def family_table(agreement: pd.DataFrame, balanced: pd.DataFrame) -> Table:
         label = "all examples" if scope == "all" else name
         rows.append(Row(label, (Cell(str(found[0].n)), cell(fair, decimal), *cells)))
     columns = ("", "n", "fair test", *(MEASURES[metric][2] for metric in BY_GROUP))
-    return table("Accuracy by dataset and kind of question", columns, rows)
+    return table("Accuracy by dataset and kind of question", columns, rows, dense=True)
 
 
 def ladder_table(balanced: pd.DataFrame, mass: pd.DataFrame) -> Table:
-    """The rungs of the candidate ladder in numbers."""
+    """The rungs of the candidate ladder in numbers.
+
+    The verdict words are weighed over all candidates of a rung, right ones among its own answers
+    too, and so have an n of their own.
+    """
     rows = []
     for rung in LADDER:
         retest = [_find(balanced, m, rung=rung) for m in ("balanced_accuracy", "auroc")]
@@ -100,7 +104,7 @@ def ladder_table(balanced: pd.DataFrame, mass: pd.DataFrame) -> Table:
                     cell(retest[0], decimal),
                     cell(retest[1], decimal),
                     cell(_find(balanced, "pair_share", rung=rung), decimal),
-                    cell(T.find(mass, rung=rung), decimal),
+                    cell(T.find(mass, rung=rung), decimal, True),
                 ),
             )
         )
@@ -139,7 +143,8 @@ def ladder_data(balanced: pd.DataFrame) -> list[dict[str, Any]]:
 def label_notes(mass: pd.DataFrame) -> list[str]:
     """Warnings where the verdict words are unlikely words, by candidate."""
     noted = mass[mass["note"].astype(str) != ""]
-    return [f"{RUNGS[r['rung']][0]}: {r['note']}" for r in noted.to_dict("records")]
+    named = {rung: label for rung, (label, _) in RUNGS.items()} | {"own": OWN_ANSWER}
+    return [f"{named[r['rung']]}: {r['note']}" for r in noted.to_dict("records")]
 
 
 def controls_table(controls: pd.DataFrame) -> Table:
@@ -187,8 +192,7 @@ def estimate_data(estimate: Estimate) -> dict[str, Any] | None:
     """An estimate as plain data for a figure; None where there is none."""
     if math.isnan(estimate.value):
         return None
-    ends = {"low": round(estimate.low, 4), "high": round(estimate.high, 4)}
-    return {"value": round(estimate.value, 4), **ends, "n": estimate.n}
+    return {name: getattr(estimate, name) for name in ("value", "low", "high", "n")}
 
 
 def _row(agreement: pd.DataFrame, metric: str, before: Untrained | None) -> Row:

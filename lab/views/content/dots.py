@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.views.format import MISSING, decimal
+from lab.instruments.statistics import Estimate
+from lab.views.format import MISSING, decimal, interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +102,11 @@ def controls(rows: Sequence[Mapping[str, Any]]) -> Dots:
     """The controls: verdicts that flip, and the shift of the log-odds on a scale that fits all."""
     ends = [abs(r["shift"][k]) for r in rows if r["shift"] for k in ("value", "low", "high")]
     most = max(1.0, math.ceil(2 * max((x for x in ends if math.isfinite(x)), default=0)) / 2)
-    words = (f"← reject −{most:g}", "0", f"+{most:g} accept →")
+    words = (f"−{most:g}", "0", f"+{most:g}")
+    shift = "shift of the verdict’s log-odds (left: reject, right: accept)"
     scales = (
         Scale("share of verdicts that flip", "eva", 0, 1, ("0", "", "1")),
-        Scale("shift of the verdict’s log-odds", "dim", -most, most, words, (0,)),
+        Scale(shift, "dim", -most, most, words, (0,)),
     )
     lines = [(r["label"], r["note"], r["n"], (r["flip"], r["shift"])) for r in rows]
     return dot_figure("Controls", scales, lines)
@@ -131,11 +133,11 @@ def _dot(cell: Mapping[str, Any] | None, scale: Scale) -> Dot:
     if cell is None or not math.isfinite(cell["value"]):
         return Dot(MISSING)
     text, at = decimal(cell["value"]), _place(cell["value"], scale)
-    if not (math.isfinite(cell["low"]) and math.isfinite(cell["high"])):
+    ends = interval(Estimate(cell["value"], cell["low"], cell["high"]), decimal)
+    if not ends:
         return Dot(text, at=at)
     low, high = _share(cell["low"], scale), _share(cell["high"], scale)
-    small = f"[{decimal(cell['low'])}, {decimal(cell['high'])}]"
-    return Dot(text, small, at, f"{100 * low:.2f}", f"{100 * (high - low):.2f}")
+    return Dot(text, ends, at, f"{100 * low:.2f}", f"{100 * (high - low):.2f}")
 
 
 def _place(value: float, scale: Scale) -> str:

@@ -14,6 +14,7 @@ from lab.instruments.summaries import Headline, KeyNumber
 from lab.instruments.summaries.sentences import are
 from lab.views.content.reading import Reading
 from lab.views.format import count, decimal, interval, percent, ratio
+from lab.views.table import ends
 
 FORMS = {"context": ratio}
 
@@ -49,19 +50,18 @@ def measured(dataset: xr.Dataset) -> dict[str, bool]:
 def _card(number: KeyNumber) -> Card:
     form = FORMS.get(number.colour, decimal)
     estimate = number.estimate
-    ends = interval(estimate, form) or "no interval"
     return Card(
         number.colour,
         form(estimate.value),
         number.label,
-        f"{ends}, n\u00a0=\u00a0{estimate.n}",
+        f"{ends(estimate, form)}, n\u00a0=\u00a0{estimate.n}",
         number.explanation,
     )
 
 
 def questions(n: int) -> str:
-    """``24 questions``."""
-    return count(n, "question")
+    """``24 questions, each with a passage to read``."""
+    return f"{count(n, 'question')}{', each' if n > 1 else ''} with a passage to read"
 
 
 def candidate_lead(table: pd.DataFrame) -> str:
@@ -84,11 +84,18 @@ def changed_lead(found: Reading, level: float = 0.05) -> str:
     frame = found.heads
     clear = frame[frame["p_adjusted"] <= level]
     less, more = int((clear["value"] > 0).sum()), int((clear["value"] < 0).sum())
+    rest = len(frame) - less - more
+    others = f"; for the other {rest} no difference is shown" if rest else ""
+    shown = "The ten largest" if len(frame) > 10 else "All"
     return (
-        f"Of {count(len(frame), 'head')}, {less} look at the passage less when judging than when "
-        f"answering, and {more} look at it more (corrected p of {level:g} or less); for the other "
-        f"{len(frame) - less - more} no difference is shown. The ten largest differences:"
+        f"Of {count(len(frame), 'head')}, {_look(less)} at the passage less when judging than when "
+        f"answering, and {_look(more)} at it more (corrected p of {level:g} or less){others}. "
+        f"{shown} differences:"
     )
+
+
+def _look(heads: int) -> str:
+    return f"{heads or 'none'} look{'s' if heads < 2 else ''}"
 
 
 def readers_lead(found: Reading) -> str:

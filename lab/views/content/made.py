@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import xarray as xr
+
+from lab.instruments.summaries import tables as T
 from lab.views.format import count
 from lab.views.wording import LIMITS
 
 Provenance = Mapping[str, Any]
 
 
-def limits(provenance: Provenance, n: int, clusters: int) -> list[str]:
-    """What the report cannot show: what holds for all, and what this study's size adds."""
+def kinds(dataset: xr.Dataset) -> list[int]:
+    """How many examples each single kind of question has, where there are several kinds."""
+    return [int(group.mask.sum()) for group in T.groups(dataset) if group.scope == "family"]
+
+
+def limits(provenance: Provenance, n: int, clusters: int, by_kind: Sequence[int] = ()) -> list[str]:
+    """What the report cannot show: what holds for all, and what this study's size adds.
+
+    ``by_kind``: the examples of each kind of question, see :func:`kinds`.
+    """
     shared = f", which share {count(clusters, 'passage')}" if clusters < n else ""
+    rest = f"; rows for single kinds of question rest on {_span(by_kind)} each" if by_kind else ""
     model = _part(provenance, "model")
     lines = [
         *filter(None, [unfinished(provenance)]),
         *map(str, provenance.get("seen_in_training", [])),
-        f"{count(n, 'example')}{shared}: intervals are wide, and rows for single kinds of question "
-        "rest on a handful each. Intervals hold for questions like these, not for all questions.",
+        f"{count(n, 'example')}{shared}{rest}. Intervals hold for questions like these, not for "
+        "all questions.",
         f"One model{_size(model)}. What a small model does need not hold for a larger one, and one "
         "prompt wording stands for many.",
         *LIMITS,
@@ -76,7 +88,8 @@ def provenance_rows(
                 quantisation(reader),
                 f"The reader holds {reader['held']} of {reader['of']} examples.",
                 "Intervals are 95 %: bootstrap over examples, or over passages where examples "
-                "share one; Wilson's for plain shares. p-values are from sign-flip tests, "
+                "share one; Wilson's for plain shares. A bootstrap without any spread gives none, "
+                "which is no certainty. p-values are from sign-flip tests, "
                 "corrected over all heads (Benjamini-Hochberg).",
             ],
         ),
@@ -115,7 +128,8 @@ def reader_lead(reader: Mapping[str, Any]) -> str:
         "visible."
     )
     if held == total:
-        return f"{lead} All {count(total, 'example')} are here."
+        here = "The one example is here" if total == 1 else f"All {total} examples are here"
+        return f"{lead} {here}."
     if held == read:
         return (
             f"{lead} Attention was measured on {read} of {count(total, 'example')}; the texts of "
@@ -148,6 +162,11 @@ def excluded(provenance: Provenance) -> list[tuple[str, str]]:
 def templates(provenance: Provenance) -> list[tuple[str, str]]:
     """The prompt template of each role."""
     return [(str(role), str(text)) for role, text in _part(provenance, "templates").items()]
+
+
+def _span(sizes: Sequence[int]) -> str:
+    least, most = min(sizes), max(sizes)
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _part(provenance: Provenance, name: str) -> Mapping[str, Any]:

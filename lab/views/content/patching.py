@@ -12,7 +12,7 @@ from lab.instruments.summaries import patching
 from lab.views.format import MISSING, count, decimal, percent, q_value
 from lab.views.packing import rounded
 from lab.views.table import Cell, Row, Table, cell, table, words
-from lab.views.wording import CONTRASTS, ENDS
+from lab.views.wording import CONTRASTS, ENDS, NOT_TESTED, TESTED
 
 SITES = ("resid", "mlp")
 CURVE = {"value": "value", "low": "low", "high": "high", "flip": "flip_rate"}
@@ -46,11 +46,18 @@ def patched_table(top: pd.DataFrame, k: int = 5) -> Table:
     return table("Heads with the largest restoration", columns, rows)
 
 
-def window_table(windows: pd.DataFrame) -> Table:
-    """In which layers the residual stream comes to carry each contrast."""
+def window_table(windows: pd.DataFrame, layers: pd.DataFrame) -> Table:
+    """In which layers the residual stream comes to carry each contrast that was measured.
+
+    ``layers`` are the curves that the windows are of.
+    """
     rows = []
+    measured = layers[layers["value"].notna()]
+    known = set(zip(measured["contrast"], measured["direction"], strict=True))
     for record in windows.to_dict("records"):
         contrast, direction = record["contrast"], record["direction"]
+        if (contrast, direction) not in known:
+            continue
         rises, flips = record["first"] >= 0, record["half_flip_layer"] >= 0
         rows.append(
             Row(
@@ -74,7 +81,7 @@ def window_table(windows: pd.DataFrame) -> Table:
 
 
 def _layers(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first} to {last}"
+    return str(first) if first == last else f"{first}\u00a0to\u00a0{last}"
 
 
 def patching_data(heads: pd.DataFrame, layers: pd.DataFrame) -> list[dict[str, Any]]:
@@ -90,6 +97,8 @@ def patching_data(heads: pd.DataFrame, layers: pd.DataFrame) -> list[dict[str, A
             continue
         curves = layers[(layers["contrast"] == contrast) & (layers["direction"] == direction)]
         first = frame.iloc[0]
+        tested = contrast != patching.UNTESTED
+        q = {"q": rounded(frame["p_adjusted"])} if tested else {}
         data.append(
             {
                 "key": f"{contrast}/{direction}",
@@ -97,9 +106,9 @@ def patching_data(heads: pd.DataFrame, layers: pd.DataFrame) -> list[dict[str, A
                 "contrast_label": CONTRASTS[contrast][0],
                 "direction": direction,
                 "direction_label": ENDS[contrast, direction],
-                "note": CONTRASTS[contrast][1],
+                "note": f"{CONTRASTS[contrast][1]} {TESTED if tested else NOT_TESTED}",
                 "used": _used(n, int(first["too_close"]), int(first["missing"])),
-                "head": {**_columns(frame), "q": rounded(frame["p_adjusted"])},
+                "head": {**_columns(frame), **q},
                 "layers": {
                     site: _columns(curves[curves["site"] == site].sort_values("layer"))
                     for site in SITES
@@ -110,7 +119,7 @@ def patching_data(heads: pd.DataFrame, layers: pd.DataFrame) -> list[dict[str, A
 
 
 def _columns(frame: pd.DataFrame) -> dict[str, list[float | None]]:
-    return {name: rounded(frame[column], 3) for name, column in CURVE.items()}
+    return {name: rounded(frame[column]) for name, column in CURVE.items()}
 
 
 def _used(n: int, too_close: int, missing: int) -> str:

@@ -118,6 +118,7 @@ def readers_table(found: Reading) -> Table:
     """The generator's strongest passage readers, and where they look when the model judges."""
     rows = []
     shared = set(found.overlap.evaluator)
+    examples = found.heads.set_index(["layer", "head"])["n"]
     for record in found.instead.to_dict("records"):
         head = (int(record["layer"]), int(record["head"]))
         rows.append(
@@ -130,6 +131,7 @@ def readers_table(found: Reading) -> Table:
                     words(_place(record["mark"], record["mark_mass"])),
                     words(_place(record["gained"], record["gain"], points, " points")),
                     words("yes" if head in shared else "no"),
+                    Cell(str(int(examples[head]))),
                 ),
                 head=f"{head[0]}.{head[1]}",
             )
@@ -138,10 +140,11 @@ def readers_table(found: Reading) -> Table:
         "head",
         "passage, answering",
         "passage, judging",
-        "looks instead at",
-        "most marked words",
-        "gains most",
+        "most elsewhere, judging",
+        "marked words, judging",
+        "gains most when judging",
         "also a top reader when judging",
+        "n",
     )
     return table(
         "Strongest readers of the passage, and where they look when judging", columns, rows

@@ -12,7 +12,7 @@ from lab.instruments.statistics import Estimate
 from lab.instruments.summaries.schemes import USUAL
 from lab.views.content.trained import gap_of
 from lab.views.format import decimal, interval, signed
-from lab.views.table import Cell, Row, Table, arrow, table
+from lab.views.table import Cell, Row, Table, arrow, ends, table
 from lab.views.wording import RUNS
 
 METRIC = "auroc"
@@ -49,7 +49,7 @@ def _cell(record: dict[str, Any], idle: bool) -> Cell:
         return Cell("\u2013")
     n = int(record["n"])
     value = Estimate(record["value"], record["low"], record["high"], n)
-    lines = [interval(value, decimal)]
+    lines = [ends(value, decimal)]
     if record["scheme"] != USUAL:
         change = gap_of(record)
         pointer = arrow(change) if record["clear"] and not idle else ""

@@ -35,7 +35,7 @@ from lab.views.format import (
     ratio,
     signed,
 )
-from lab.views.table import Cell, Row, Table, arrow, table, words
+from lab.views.table import Cell, Row, Table, arrow, ends, table, words
 from lab.views.wording import INSIDE, TRANSFER
 
 COLOURS = {"generator": "gen", "evaluator": "eva", "both": "more", "verdict-only": "less"}
@@ -219,7 +219,7 @@ def _compared(
 
     ``pointed``: the difference may be called a change, which an arrow marks.
     """
-    lines = [interval(value, form)]
+    lines = [ends(value, form)]
     if not math.isnan(gap.value):
         number = change(gap.value) if zero else signed(gap.value, change)
         unit = " points" if change is points else ""

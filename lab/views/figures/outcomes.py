@@ -15,7 +15,7 @@ from lab.views import palette
 from lab.views.content.behaviour import ladder_data
 from lab.views.figures.parts import GREY, INTERVALS, dots, finished, head_axes, heatmap, records
 from lab.views.format import decimal, interval, percent, q_value
-from lab.views.wording import CONTRASTS, ENDS
+from lab.views.wording import CONTRASTS, ENDS, NOT_TESTED, TESTED
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -73,7 +73,8 @@ def restoration_map(
     caption = (
         f"Mean restoration R, {CONTRASTS[contrast][0]}. n = {int(frame['n'].max())}, "
         f"{int(first['too_close'])} left out for a gap below {patching.MIN_GAP} logits, "
-        f"{int(first['missing'])} without both runs. {INTERVALS}"
+        f"{int(first['missing'])} without both runs. {INTERVALS} "
+        f"{NOT_TESTED if contrast == patching.UNTESTED else TESTED}"
     )
     return finished(head_axes(figure), title, caption)
 
@@ -93,8 +94,10 @@ def _ladder_title(rows: list[dict[str, Any]]) -> str:
 
 def _patch_words(row: dict[str, Any]) -> str:
     estimate = Estimate(row["value"], row["low"], row["high"], int(row["n"]))
+    p = row["p_adjusted"]
+    tested = "" if math.isnan(p) else f", corrected p {q_value(p)}"
     return (
         f"Layer {row['layer']}, head {row['head']}: R = {decimal(estimate.value)} "
-        f"{interval(estimate, decimal)}, corrected p {q_value(row['p_adjusted'])};<br>"
+        f"{interval(estimate, decimal)}{tested};<br>"
         f"the first choice changes in {percent(row['flip_rate'])} of the runs"
     )

@@ -24,9 +24,12 @@ const known = x => x != null && !Number.isNaN(x),
   times = format((x, least) => apart(x, Math.max(x < 1.995 ? 2 : x < 9.95 ? 1 : 0, least), 1) + NB + "\u00d7"),
   chance = q => (q < 0.001 ? "q < .001" : "q = " + q.toFixed(3).replace(/^0/, "")),
   range = (low, high, form) => {
-    const least = Math.max(...[low, high].map(x => (form(x).split(NB)[0].split(".")[1] || "").length));
-    return known(low) ? ` [${form(low, least)}, ${form(high, least)}]` : "";
+    if (!known(low) || low === high) return "";
+    let least = Math.max(...[low, high].map(x => (form(x).split(NB)[0].split(".")[1] || "").length));
+    while (least < 3 && form(low, least) === form(high, least)) least++;
+    return ` [${form(low, least)}, ${form(high, least)}]`;
   },
+  total = values => values.reduce((sum, x) => sum + (x || 0), 0),
   largestAt = values => values.reduce((best, x, i) => (Math.abs(x) > Math.abs(values[best]) ? i : best), 0),
   /* What value(i) gives of each span, in words, from the largest down. */
   ranked = (spans, value, form, least = 0) => spans.map(({ label }, i) => [label, value(i)])
@@ -89,7 +92,9 @@ const said = names => h("p." + names, { role: "status" }),
   columnHeads = labels => h("thead", h("tr", ...labels.map(label => h("th", { scope: "col" }, label)))),
   bar = (from, share, names = "") => h(from ? "span.rl-bar.rl-zero" : "span.rl-bar", { "aria-hidden": "true" }, h("i", { style: `left:${100 * Math.min(from, from + share)}%;width:${100 * Math.abs(share)}%`, class: names })),
   verdictOf = log_odds => (log_odds > 0 ? "accept" : "reject"),
-  linePath = points => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+  linePath = points => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(""),
+  curve = (points, colour) => s("path.rl-line", { d: linePath(points), stroke: `var(--${colour})` }),
+  guide = (x, height, strong) => s(strong ? "path.rl-grid.rl-strong" : "path.rl-grid", { d: `M${x} 0V${height}` });
 
 /** Makes a button choose a head; returns how to show it pressed while that head is chosen. */
 function choosesHead(button, store, layer, head) {
@@ -99,11 +104,13 @@ function choosesHead(button, store, layer, head) {
 const chosenHead = ({ store }) => [store.get("layer"), store.get("head")];
 const absent = (el, what) => void el.append(h("p.rl-note", what));
 
+const forBrowser = event => event.altKey || event.ctrlKey || event.metaKey; // Alt and an arrow: back
+
 /** Calls act(by) for the keys in moves, unless they are pressed in something inside of the node. */
 const onKeys = (node, moves, act) => listen(node, {
   keydown(event) {
     const by = moves[event.key];
-    if (!by || event.target !== node) return;
+    if (!by || event.target !== node || forBrowser(event)) return;
     event.preventDefault();
     act(by);
   },
@@ -147,14 +154,11 @@ function tooltip(root) {
 
 /** A row of buttons of which one is pressed. options: [value, label, hint]. */
 function choice(label, options, store, key) {
-  const group = h("div.rl-choice", { role: "group", "aria-label": label });
-  group.append(h("span", label));
   const buttons = options.map(([value, text, hint]) =>
     h("button", { title: hint, onclick: () => store.set({ [key]: value }) }, text));
-  group.append(...buttons);
   store.on([key], () => buttons.forEach((button, i) =>
     button.setAttribute("aria-pressed", options[i][0] === store.get(key))));
-  return group;
+  return h("div.rl-choice", { role: "group", "aria-label": label }, h("span", label), ...buttons);
 }
 
 /** A labelled menu that sets a key of a store. options: [value, text]. */
@@ -165,9 +169,7 @@ function menu(label, options, store, key) {
 }
 
 function legend(items) {
-  const entry = ([css, label]) =>
-    h("span", h("i", { style: `background:var(--${css})`, "aria-hidden": "true" }), label);
-  return h("div.rl-legend", ...items.map(entry));
+  return h("div.rl-legend", ...items.map(([css, label]) => h("span", h("i", { style: `background:var(--${css})` }), label)));
 }
 
 /* --- the layer axis: the same in every figure, layer 0 at the bottom --------------------- */
@@ -180,6 +182,10 @@ function ticks(n, most = 8) {
   const step = [1, 2, 4, 5, 10, 20, 25, 50, 100].find(size => n / size <= most) || 200;
   return upTo(Math.ceil(n / step), i => i * step);
 }
+
+/** Values by layer as the points of a line, without those that are not known. */
+const byLayer = (values, x) => values.map((value, layer) => [value, layerTop(values.length, layer - 0.5)])
+  .filter(([value]) => known(value)).map(([value, middle]) => [x(value), middle]);
 
 const axisText = (x, y, text, anchor = "middle") => s("text", { x, y, "text-anchor": anchor }, text);
 

@@ -12,7 +12,7 @@ function runPanel(title, { text, top, verdict }) {
   const line = ([token, p]) => h("tr", h("th", { scope: "row" }, shownText(token, true, true)), h("td", bar(0, p / top[0][1])), h("td.num", percent(p)));
   return panel(title,
     verdict && h("p", h("b.evaluator", verdictOf(verdict.log_odds)), ` (log-odds ${fixed(verdict.log_odds)}, accepts with probability ${percent(verdict.p_accept)})`),
-    h("p.rl-said", text ? cut(text) : "(no text)"),
+    h("p.rl-said", { dir: "auto" }, text ? cut(text) : "(no text)"),
     h("table.rl-table", h("caption.rl-note", "Likeliest next tokens"), h("tbody", ...top.map(line))));
 }
 

@@ -75,8 +75,9 @@ function headMap(el, ctx, spec) {
   const choose = (layer, head, patch = { scope: "head" }) =>
     store.set({ layer: inside(layer, layers), head: inside(head, heads), ...patch });
   const outline = () => {
-    const [top, low] = [Math.max(from[0], to[0]), Math.min(from[0], to[0])],
-      [left, right] = [Math.min(from[1], to[1]), Math.max(from[1], to[1])];
+    const all = rectangle(from, to),
+      [low, left] = all[0],
+      [top, right] = all[all.length - 1];
     place(brush, top, left);
     brush.setAttribute("width", (right - left + 1) * step);
     brush.setAttribute("height", (top - low + 1) * row);
@@ -89,7 +90,7 @@ function headMap(el, ctx, spec) {
   const moves = { ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
   listen(frame, {
     keydown(event) {
-      if (event.altKey || event.ctrlKey || event.metaKey) return;
+      if (forBrowser(event)) return;
       const move = moves[event.key],
         here = chosenHead(ctx);
       if (move) {

@@ -20,11 +20,7 @@ function layerPanels(el, ctx, spec) {
         return rect(x(left - value), layerTop(layers, layer), x(left) - x(left - value), row - Math.min(1.5, row / 6), { fill: `var(--span-${span.name})`, stroke: "var(--card)", "stroke-width": 0.5 });
       });
     });
-    const lines = (table, x) => spans.flatMap((span, i) => {
-      const path = linePath(table.map((values, layer) => [values[i], layer]).filter(([value]) => value > 0)
-        .map(([value, layer]) => [x(value), layerTop(layers, layer) + row / 2]));
-      return path ? [s("path", { d: path, class: "rl-line", stroke: `var(--span-${span.name})` })] : [];
-    });
+    const lines = (table, x) => spans.map((span, i) => curve(byLayer(table.map(values => values[i] || null), x), "span-" + span.name));
     const mark = () => band && band.setAttribute("y", layerTop(layers, store.get("layer")) - 1);
     const draw = width => {
       const norm = spec.norm(),
@@ -35,7 +31,7 @@ function layerPanels(el, ctx, spec) {
         log = value => (Math.log10(Math.max(0.01, Math.min(100, value))) + 2) / 4,
         x = value => AXIS + (right - AXIS) * (share ? value : log(value)),
         stops = share ? [[0, "0"], [0.5, "50"], [1, "100\u00a0%"]] : [[0.01, "0.01"], [0.1, "0.1"], [1, "1\u00a0\u00d7"], [10, "10"], [100, "100"]],
-        guides = stops.map(([value]) => s("path", { d: `M${x(value)} 0V${height}`, class: value === 1 && !share ? "rl-grid rl-strong" : "rl-grid" })),
+        guides = stops.map(([value]) => guide(x(value), height, value === 1 && !share)),
         labels = stops.map(([value, text], i) => axisText(x(value), height + 15, text, stops[i + 1] ? "middle" : "end"));
       band = rect(AXIS - 2, 0, right - AXIS + 4, row + 0.5, { class: "rl-mark", rx: 2 });
       const svg = drawing(width, height + 20, describeLook(ctx, role, norm, table),
@@ -59,9 +55,8 @@ function layerPanels(el, ctx, spec) {
 function describeLook(ctx, role, norm, table) {
   const i = ctx.data.spans.findIndex(span => span.name === "context"),
     values = table.map(row => row[i]),
-    top = largestAt(values),
-    mean = values.reduce((sum, value) => sum + (value || 0), 0) / values.length;
-  return `${role}, ${norm.label}, layer by layer: ${formatOf(norm)(mean)} on the passage on average, most in layer ${top} (${formatOf(norm)(values[top])}).`;
+    top = largestAt(values);
+  return `${role}, ${norm.label}, layer by layer: ${formatOf(norm)(total(values) / values.length)} on the passage on average, most in layer ${top} (${formatOf(norm)(values[top])}).`;
 }
 
 /** Mean over the study. */

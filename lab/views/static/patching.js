@@ -15,7 +15,7 @@ function patching(el, ctx) {
     site = name => () => now().layers[name],
     redraw = restorationCurves(curves, ctx, [["residual stream", "more", site("resid")], ["MLP output", "less", site("mlp")]]);
   store.on(["patch"], () => {
-    note.textContent = update().note;
+    note.textContent = `${sweepOf(now())}. ${update().note}`;
     redraw();
   });
   store.on(["patch", "layer", "head"], () => {
@@ -30,8 +30,7 @@ const sweepOf = p => `${p.contrast_label}: ${p.direction_label}`;
 /** R against the layer. sites: [label, colour, now() -> {value, low, high, flip}]; returns redraw. */
 function restorationCurves(box, ctx, sites) {
   const { layers } = ctx.data,
-    row = rowHeight(layers),
-    height = layers * row,
+    height = layers * rowHeight(layers),
     picture = h("div");
   box.append(picture, legend(sites.map(([label, colour]) => [colour, label])));
   return responsive(picture, width => {
@@ -39,17 +38,15 @@ function restorationCurves(box, ctx, sites) {
       all = shown.flatMap(({ value, low, high }) => [...value, ...low, ...high]).filter(known),
       from = Math.min(-0.1, ...all), to = Math.max(1.1, ...all),
       x = value => AXIS + 6 + ((width - AXIS - 24) * (value - from)) / (to - from),
-      pairs = values => values.map((value, layer) => [value, layer]).filter(([value]) => known(value)),
-      path = points => linePath(points.map(([value, layer]) => [x(value), layerTop(layers, layer) + row / 2])),
-      band = ({ low, high }) => (low.some(known) ? path(pairs(low)) + path(pairs(high).reverse()).replace("M", "L") + "Z" : ""),
+      band = ({ low, high }) => (low.some(known) ? linePath([...byLayer(low, x), ...byLayer(high, x).reverse()]) + "Z" : ""),
       stops = [0, 0.5, 1];
     const say = layer => `Layer ${layer}: ` + shown.map(({ label, value, low, high, flip }) =>
       `${label} R = ${fixed(value[layer])}${range(low[layer], high[layer], fixed)}${flips(flip[layer])}`).join("; ") + ".";
     const half = shown[0].value.findIndex(value => value >= 0.5);
     const svg = drawing(width, height + 20, `Restoration by layer. ${shown[0].label} ${half < 0 ? "stays below a half" : "first carries half of the difference at layer " + half}. ${say(layers - 1)}`,
-      layerAxis(layers), ...stops.map(value => s(value === 0.5 ? "path.rl-grid" : "path.rl-grid.rl-strong", { d: `M${x(value)} 0V${height}` })),
+      layerAxis(layers), ...stops.map(value => guide(x(value), height, value !== 0.5)),
       ...shown.flatMap(site => [s("path", { d: band(site), fill: `var(--${site.colour})`, "fill-opacity": 0.18 }),
-        s("path.rl-line", { d: path(pairs(site.value)), stroke: `var(--${site.colour})` })]),
+        curve(byLayer(site.value, x), site.colour)]),
       s("g.rl-axis", ...stops.map(value => axisText(x(value), height + 15, `R${NB}=${NB}${value}`))));
     hoverLayers(svg, ctx, say);
     picture.replaceChildren(svg);

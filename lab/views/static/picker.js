@@ -44,13 +44,14 @@ function picker(el, ctx) {
     ...columns.map(label => h("div", { role: "columnheader" }, label)), ...heads);
   const grid = h("div.rl-examples", { role: "grid", tabindex: "0", "aria-label": "Examples", style: `--measures:${measures.length}` }, head, view),
     step = (by, label) => h("button", { onclick: () => move(by) }, label);
-  el.append(h("div.rl-picker", filters, grid, h("div.rl-steps", step(-1, "\u2039 previous"), step(1, "next \u203a"), tally)));
+  el.append(h("div.rl-picker", filters, grid, h("div.rl-steps", step(-1, "\u2039 previous"), step(1, "next \u203a"), tally),
+    h("details", h("summary", words.columns), ...measures.map(m => h("p.rl-note", h("b", m.label), ": " + m.note)))));
 
   let shown = [], height = 38;
   const here = () => shown.indexOf(ctx.store.get("example")),
     choose = at => shown.length && ctx.store.set({ example: shown[inside(at, shown.length)] }),
     move = by => choose(here() < 0 ? 0 : here() + by),
-    cell = (names, text, label) => h("div." + names, { role: "gridcell", "data-label": label }, text),
+    cell = (names, text, label) => h("div." + names, { role: "gridcell", dir: "auto", "data-label": label }, text),
     ok = (flag, role, label) => cell(role, TICK[flag] + RIGHT[flag], label);
   const entry = at => {
     const e = examples[shown[at]],
@@ -66,7 +67,7 @@ function picker(el, ctx) {
       last = Math.min(shown.length, Math.ceil((view.scrollTop + view.clientHeight) / height) + EXTRA);
     body.replaceChildren(...upTo(Math.max(0, last - first), k => entry(first + k)));
     const now = body.querySelector("[aria-selected=true]");
-    if (now) grid.setAttribute("aria-activedescendant", now.id); else grid.removeAttribute("aria-activedescendant");
+    grid.setAttribute("aria-activedescendant", now ? now.id : "");
   };
   const reveal = () => {
     const at = here();

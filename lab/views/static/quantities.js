@@ -48,7 +48,7 @@ function headWords(ctx, layer, head, long = false) {
     form = formatOf(norm),
     [answering, judging] = ROLES.map(role => maps[role].value[i]),
     { value, low, high, q } = maps.difference,
-    amount = share ? `${form(answering)} of its ${norm.of} on the passage` : `${form(answering)} its even share on the passage`,
+    amount = `${form(answering)} ${share ? "of its " + norm.of : "its even share"} on the passage`,
     gap = known(value[i]) ? gapOf(norm)(value[i]) + (share ? " points" : "") : "\u2013",
     interval = long ? range(low[i], high[i], gapOf(norm)) : "";
   return `Layer ${layer}, head ${head}: ${amount} when answering, ${form(judging)} when judging; difference ${gap}${interval}${tested(q, i)}.`;

@@ -32,7 +32,7 @@ function textOf(data, side, blanks) {
     const span = data.spans[index] || { name: "template", label: "template" },
       quiet = QUIET.has(span.name);
     return h(`div.rl-block.s-${span.name}${quiet ? ".quiet" : ""}`, { style: `--tint:var(--span-${span.name})` },
-      quiet ? null : h("span.rl-tag", span.label), h("div.rl-text", ...marked(from, to, quiet)));
+      quiet ? null : h("span.rl-tag", span.label), h("div.rl-text", { dir: "auto" }, ...marked(from, to, quiet)));
   });
   return { nodes, blocks };
 }
@@ -44,17 +44,17 @@ function facts(e) {
     verdict = ownVerdict(e),
     { f1 } = e.measures;
   return h("dl.rl-facts",
-    ...pair("gold answer", e.answerable ? h("b", cut(e.gold)) : "none: the passage does not answer it"),
-    ...pair("it answered", e.right === null ? "not asked" : h("b.generator", cut(e.answer) || "it declined to answer"), e.right === null ? "" : ` (${RIGHT[e.right]}; F1 ${fixed(f1)})`),
+    ...pair("gold answer", e.answerable ? h("b", { dir: "auto" }, cut(e.gold)) : "none: the passage does not answer it"),
+    ...pair("it answered", e.right === null ? "not asked" : h("b.generator", { dir: "auto" }, cut(e.answer) || "it declined to answer"), e.right === null ? "" : ` (${RIGHT[e.right]}; F1 ${fixed(f1)})`),
     ...pair("its verdict", verdict ? h("b.evaluator", verdictOf(verdict.log_odds)) : "not asked", verdict ? ` (log-odds ${fixed(verdict.log_odds)})` : ""),
-    ...pair("without the passage", e.closed_book ? cut(e.closed_book) : "\u2013"));
+    ...pair("without the passage", h("bdi", cut(e.closed_book) || "\u2013")));
 }
 
 function rungTable(e, labels, words) {
   if (!e.rungs.length) return "";
   const most = 2 * Math.max(1, ...e.rungs.map(rung => Math.abs(rung.log_odds)));
   const line = rung => h("tr", h("th", { scope: "row" }, labels[rung.name] || rung.name),
-    h("td.rl-words", cut(rung.candidate) || "(empty)"), h("td", RIGHT[rung.right]),
+    h("td.rl-words", { dir: "auto" }, cut(rung.candidate) || "(empty)"), h("td", RIGHT[rung.right]),
     h("td.num", fixed(rung.log_odds)), h("td", bar(0.5, rung.log_odds / most, rung.log_odds < 0 && "no")),
     h("td", verdictOf(rung.log_odds)));
   return h("details", { open: true }, h("summary", words.candidates),
@@ -74,20 +74,23 @@ function headChooser(ctx) {
   const layer = numbers("layer", data.layers), head = numbers("head", data.heads);
   const toggle = (key, label) => h("label.rl-check",
     h("input", { type: "checkbox", checked: store.get(key), onchange: event => store.set({ [key]: event.target.checked }) }), label);
-  const scope = choice("Attention of", [["head", "one head"], ["set", "set of heads", ctx.words.set], ["layer", "layer mean"], ["all", "mean of all heads"]], store, "scope"),
-    list = h("span.rl-note");
+  const scope = choice("Attention of", [["head", "one head"], ["set", "set of heads", ctx.words.set], ["layer", "layer mean"], ["all", "mean of all heads"]], store, "scope");
   store.on(["scope", "heads"], () => {
-    const heads = store.get("heads");
     head.disabled = store.get("scope") !== "head";
     layer.disabled = !["head", "layer"].includes(store.get("scope"));
-    scope.children[2].disabled = !heads.length;
-    list.textContent = store.get("scope") === "set" ? namesOf(heads) : "";
+    scope.children[2].disabled = !store.get("heads").length;
   });
   return h("div.rl-controls",
-    scope, h("div.rl-selects", layer, head), list,
+    scope, h("div.rl-selects", layer, head),
     measureChoice(ctx),
     choice("Colour scale", [["same", "same for both", ctx.words.same], ["own", "own for each", ctx.words.own]], store, "scaling"),
     toggle("template", "template and special tokens"), toggle("blanks", "white space"));
+}
+
+/** Whose attention the texts show. */
+function whoseWords(store) {
+  const { layer, head, heads, scope } = store.all();
+  return { head: `Layer ${layer}, head ${head}`, set: "Mean of " + namesOf(heads), layer: `Layer ${layer}, mean of its heads`, all: "Mean of all heads" }[scope];
 }
 
 /** The shares of the spans as a bar, and below it the largest in the chosen normalisation. */
@@ -96,22 +99,25 @@ function spanBar(ctx, side, rows) {
     norm = normOf(ctx),
     values = spanValues(ctx, side, rows),
     shares = norm.unit === "share" ? values : masses(side.mass, rows, spans.length),
-    total = Math.max(1e-6, shares.reduce((sum, x) => sum + (x || 0), 0));
+    whole = Math.max(1e-6, total(shares));
   const parts = ranked(spans, i => values[i], formatOf(norm), 0.005);
-  return [h("div.rl-spanbar", { role: "img", "aria-label": `${norm.label}: ${parts.join(", ") || "nothing"}` },
-    ...spans.map((span, i) => h("i", { style: `width:${(100 * (shares[i] || 0)) / total}%;background:var(--span-${span.name})` }))),
-  h("p.rl-note", parts.slice(0, 4).join(" \u00b7 "))];
+  const label = `${whoseWords(ctx.store)}, ${norm.label}: `;
+  return [h("div.rl-spanbar", { role: "img", "aria-label": label + (parts.join(", ") || "nothing") },
+    ...spans.map((span, i) => h("i", { style: `width:${(100 * (shares[i] || 0)) / whole}%;background:var(--span-${span.name})` }))),
+  h("p.rl-note", label + parts.slice(0, 4).join(" \u00b7 "))];
 }
 
 const quoted = text => `\u201c${cut(text).replace(/\n/g, "\u21b5")}\u201d`;
 
-/** A token in words: text, place, attention, enrichment. */
+const amountOf = (data, x) => (x > 0 ? percent(x) : "less than " + percent(data.reader.error));
+
+/** A token in words: text, place, attention, and how many times its even share that is. */
 function tokenWords(ctx, side, i, raw, value) {
   const { data } = ctx,
     n = side.ids.length,
     where = [data.spans[side.span[i]], ...marksOf(data, side.mark[i])].filter(Boolean).map(place => place.label).join(", "),
     beyond = ctx.store.get("norm") === "sink_excluded" && value ? `, ${percent(value)} of that beyond the first token` : "",
-    amount = raw > 0 ? `${percent(raw)} of the attention${beyond}, ${times(raw * n)} its even share` : `less than ${percent(data.reader.error)} of the attention`;
+    amount = `${amountOf(data, raw)} of the attention` + (raw > 0 ? `${beyond}, ${times(raw * n)} its even share` : "");
   const id = side.tokenIds[side.ids[i]];
   return `${quoted(side.vocab[side.ids[i]])} (token ${i} of ${n}${id >= 0 ? ", id " + id : ""}, ${where}): ${amount}`;
 }
@@ -128,7 +134,7 @@ function reader(el, ctx) {
       text = h("div.rl-prompt.r-" + role, keyed(`The prompt of the ${role}, token by token. ${words.text_help}`));
     return [role, { top, text, box: h("div.rl-panel", top, text) }];
   }));
-  const contextOf = side => Array.from(side.span.keys()).filter(i => (data.spans[side.span[i]] || {}).name === "context");
+  const contextOf = side => [...side.span.keys()].filter(i => (data.spans[side.span[i]] || {}).name === "context");
   const counterpart = (role, i) => {
     const other = ROLES.find(name => name !== role),
       [from, to] = [contextOf(sides[role]), contextOf(sides[other])],
@@ -142,8 +148,7 @@ function reader(el, ctx) {
     readout.classList.add("stuck");
     const twin = counterpart(role, i);
     for (const [name, k] of [[role, i], ...(twin ? [twin] : [])]) texts[name].nodes[k].classList.add("on");
-    const other = twin && raw[twin[0]][twin[1]];
-    const also = twin ? `; ${WHEN[twin[0]]} ${other > 0 ? percent(other) : "less than " + percent(data.reader.error)}` : "";
+    const also = twin ? `; ${WHEN[twin[0]]} ${amountOf(data, raw[twin[0]][twin[1]])}` : "";
     readout.textContent = `W${WHEN[role].slice(1)}: ${say(role, i)}${also}.`;
   };
   const go = (role, i) => {
@@ -152,33 +157,27 @@ function reader(el, ctx) {
   };
   for (const role of ROLES) {
     const { text } = panels[role];
-    listen(text, {
-      pointermove(event) {
-        const node = event.target.closest(".t");
-        if (!node) return ctx.tip.hide();
-        const i = Number(node.dataset.i);
-        if (!same(chosen, [role, i])) point(role, i);
-        if (event.pointerType !== "touch") ctx.tip.show(event, say(role, i));
-      },
-      pointerleave: () => ctx.tip.hide(),
-      focusin: () => store.set({ role }),
-      keydown(event) {
-        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-        if (!by || !sides) return;
-        event.preventDefault();
-        const { nodes } = texts[role];
-        let i = chosen && chosen[0] === role ? chosen[1] + by : by > 0 ? 0 : nodes.length - 1;
-        while (nodes[i] && !nodes[i].offsetParent) i += by;
-        if (nodes[i]) go(role, i);
-      },
+    const aim = event => {
+      const node = event.target.closest(".t");
+      if (!node) return ctx.tip.hide();
+      const i = Number(node.dataset.i);
+      if (!same(chosen, [role, i])) point(role, i);
+      if (event.pointerType === "mouse") ctx.tip.show(event, say(role, i));
+    };
+    listen(text, { pointermove: aim, click: aim, pointerleave: () => ctx.tip.hide(), focusin: () => store.set({ role }) });
+    onKeys(text, { ArrowRight: 1, ArrowLeft: -1 }, by => {
+      const { nodes } = texts[role];
+      let i = chosen && chosen[0] === role ? chosen[1] + by : by > 0 ? 0 : nodes.length - 1;
+      while (nodes[i] && !nodes[i].offsetParent) i += by;
+      if (nodes[i]) go(role, i);
     });
   }
   const sinkAt = sinkOf(data);
   const strongest = role => {
     const { ids, span, vocab } = sides[role],
-      order = Array.from(ids.keys()).filter(i => span[i] !== sinkAt && shown[role][i] > 0).sort((a, b) => shown[role][b] - shown[role][a]);
+      order = [...ids.keys()].filter(i => span[i] !== sinkAt && shown[role][i] > 0).sort((a, b) => shown[role][b] - shown[role][a]);
     return h("div.rl-tops", ...order.slice(0, 4).map(i =>
-      h("button", { onclick: () => go(role, i) }, `${vocab[ids[i]].slice(0, 40).trim().replace(/\n/g, "\u21b5") || "\u21b5"} ${formatOf(normOf(ctx))(shown[role][i])}`)));
+      h("button", { onclick: () => go(role, i) }, h("bdi", vocab[ids[i]].slice(0, 40).trim().replace(/\n/g, "\u21b5") || "\u21b5"), " " + formatOf(normOf(ctx))(shown[role][i]))));
   };
   const bare = () => ROLES.forEach(role => panels[role].text.classList.toggle("bare", !store.get("template")));
   const build = () => {
@@ -219,7 +218,7 @@ function reader(el, ctx) {
         node.style.background = strength > 0.07 ? `color-mix(in srgb, ${name} ${Math.round(100 * strength)}%, transparent)` : "";
         node.classList.toggle("hot", strength > 0.3);
       });
-      const unseen = Math.max(0, 1 - raw[role].reduce((sum, x) => sum + x, 0)),
+      const unseen = Math.max(0, 1 - total(raw[role])),
         missed = store.get("norm") === "norm_weighted" && !sides[role].weighted ? words.no_norms + " " : "",
         faint = unseen > 0.1 ? `${percent(unseen)} ${words.faint}` : "";
       panels[role].top.replaceChildren(h("h4", { class: role }, saysOf(role, e)), ...spanBar(ctx, sides[role], rows),
@@ -227,8 +226,7 @@ function reader(el, ctx) {
     }
     legendLine.replaceChildren(...ROLES.map(role => h("span",
       h("i.rl-ramp", { style: `background:linear-gradient(90deg,transparent,var(--${role.slice(0, 3)}-hl))` }), `0 to ${form(limitOf(role))}, ${role}`)),
-    ...["evidence", "answer", "mention", "labels"].map(name => data.marks.find(mark => mark.name === name)).filter(Boolean)
-      .map(mark => h("span", h("span", { class: "m-" + mark.name }, mark.label))),
+    ...data.marks.map(mark => h("span", h("span.m-" + mark.name, mark.label))),
     h("span", `${normOf(ctx).colour} ${words.sink}`));
   };
   const ask = () => {
@@ -244,7 +242,7 @@ function reader(el, ctx) {
   el.append(about, data.reader.held || ctx.live ? headChooser(ctx) : "", missing, both, readout, legendLine);
   store.on(["example"], () => {
     const e = ctx.example();
-    about.replaceChildren(h("h3.rl-question", cut(e.question)),
+    about.replaceChildren(h("h3.rl-question", { dir: "auto" }, cut(e.question)),
       h("p.rl-note", [e.dataset, e.family, e.id].filter(Boolean).join(" \u00b7 ")), facts(e), rungTable(e, data.reader.rungs, words));
   });
   store.on(["example", "loaded", "blanks"], build);

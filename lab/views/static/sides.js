@@ -99,6 +99,6 @@ function tokenValues(ctx, side, rows) {
   const norm = ctx.store.get("norm"),
     sink = sinkOf(ctx.data);
   if (norm !== "sink_excluded") return weights(side, rows).map(x => (norm === "enrichment" ? x * side.ids.length : x));
-  const rest = row => masses(side.mass, [row], ctx.data.spans.length).reduce((sum, x, k) => sum + (k === sink ? 0 : x), 0);
+  const rest = row => total(masses(side.mass, [row], ctx.data.spans.length).filter((_, k) => k !== sink));
   return weights(side, rows, rest).map((x, i) => (side.span[i] === sink ? 0 : Math.min(1, x)));
 }

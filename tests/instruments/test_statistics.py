@@ -26,6 +26,7 @@ def test_an_estimate_reads_as_value_and_interval() -> None:
 
 def test_an_estimate_without_interval_or_value_says_so() -> None:
     assert str(S.Estimate(0.5, n=1)) == "0.50 (no interval, n = 1)"
+    assert str(S.Estimate(0.5, 0.5, 0.5, n=9)) == "0.50 (no interval, n = 9)"
     assert str(S.Estimate(math.nan)) == "n/a"
 
 

@@ -24,10 +24,13 @@ class Estimate:
     method: str = ""
 
     def format(self, digits: int = 2) -> str:
-        """The estimate as text: ``0.68 [0.59, 0.77]``, ``0.68 (no interval, n = 1)`` or ``n/a``."""
+        """The estimate as text: ``0.68 [0.59, 0.77]``, ``0.68 (no interval, n = 1)`` or ``n/a``.
+
+        An interval of no width, where all values are alike, is none: it would claim certainty.
+        """
         if math.isnan(self.value):
             return "n/a"
-        if math.isnan(self.low) or math.isnan(self.high):
+        if math.isnan(self.low) or math.isnan(self.high) or self.low == self.high:
             return f"{_fixed(self.value, digits)} (no interval, n = {self.n})"
         low, high = _fixed(self.low, digits), _fixed(self.high, digits)
         return f"{_fixed(self.value, digits)} [{low}, {high}]"

@@ -5,10 +5,10 @@ makes the target run like the source run. Examples whose clean runs differ by le
 logits are left out and counted, since R explodes there.
 
 R is signed by the outcome, so that any head restores a little on average: its share of the gap is
-one of those that add up to the whole. So it is not tested. What is tested is the shift signed by the
-pair: towards what the giving run's prompt calls for, whatever the model made of it. If a head does
-not know the difference, its shifts are as often negative. In the contrast ``role`` the two tokens
-are themselves the two outcomes, so there is nothing but the outcome to sign by, and no test.
+one of those that add up to the whole. So it is not tested. What is tested is the shift signed by
+the pair: towards what the giving run's prompt calls for, whatever the model made of it. If a head
+does not know the difference, its shifts are as often negative. In the contrast ``role`` the two
+tokens are themselves the two outcomes: there is nothing else to sign by, and no test.
 """
 
 from __future__ import annotations

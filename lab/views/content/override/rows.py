@@ -68,7 +68,7 @@ def against(record: Record | None, measure: str) -> Cell:
     shown, random = cell(estimate(record), form, with_n=True), random_of(record)
     if math.isnan(random.value) or shown.text == MISSING:
         return shown
-    said = f"random {form(random.value)} {interval(random, form)}"
+    said = f"random {form(random.value)} {interval(random, form)}".strip()
     if sets := whole(record.get("random_sets", 0)):
         said += f", {count(sets, 'set')}"
     above = f"above {percent(float(record['percentile']))} of these, {p_text(record['p'])}"

@@ -14,13 +14,10 @@ from rich.text import Text
 
 from lab.cli.progress import show_progress
 from lab.studies.override.recipe import OverrideRecipe
-from lab.studies.override.results import OverrideResults
+from lab.studies.override.results import FEWEST_SETS, OverrideResults
 from lab.studies.override.run import run_override
 
 COLUMNS = ("contest", "pairs used", "heads", "of all", "flips in a", "flips in b", "elsewhere")
-
-FEWEST = 19
-"""With fewer random sets p cannot reach .05, so their number is told."""
 
 EXPLAINED = (
     "Flips: share of held-out answers that turn to the competing one when the run's own heads are "
@@ -90,6 +87,6 @@ def _against(table: pd.DataFrame, wanted: Mapping[str, str]) -> str:
     if not math.isnan(row["random_low"]):
         p = f"p = {row['p']:.2g}"
         sets = int(row["random_sets"])
-        few = f" ({sets} sets)" if sets < FEWEST else ""
+        few = f" ({sets} sets)" if sets < FEWEST_SETS else ""
         text += f"\nrandom {row['random_low']:.2f} to {row['random_high']:.2f}, {p}{few}"
     return text

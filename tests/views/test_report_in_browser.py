@@ -127,6 +127,16 @@ def test_the_model_and_the_judges_that_read_nothing_fit_beside_each_other_on_a_p
     assert beyond <= 0
 
 
+def put_before(page, selector: str) -> str:
+    """The text that the style puts before the first such element; empty where there is none."""
+    return page.locator(selector).first.evaluate(
+        """(node) => {
+          const content = getComputedStyle(node, "::before").content;
+          return content === "none" ? "" : content;
+        }"""
+    )
+
+
 def test_paper_shows_all_columns_and_what_is_what(report, open_page):
     page = open_page(report, 680).page
     before = count(page, "details[open]")
@@ -137,12 +147,13 @@ def test_paper_shows_all_columns_and_what_is_what(report, open_page):
     )
     assert lost == []
     assert page.get_by_text("By kind of question").first.is_visible()
-    assert (
-        "from answering into judging" in page.locator("[data-view=patching] > p").first.inner_text()
-    )
+    # What the menu says on the screen.
+    assert "from answering into judging" in put_before(page, "[data-view=patching] > p")
     heads = page.locator(".rl-spanbar + p").all_inner_texts()
     layer, head = chosen(page)
     assert all(text.startswith(f"Layer {layer}, head {head}, attention: ") for text in heads)
+    page.emulate_media(media="screen")
+    assert put_before(page, "[data-view=patching] > p") == ""
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert count(page, "details[open]") == before < count(page, "details")
 

@@ -24,6 +24,9 @@ from lab.studies.store import PROVENANCE, RECIPE, read_json
 FOLDER = "override"
 """The folder inside a study's folder that holds its override study."""
 
+FEWEST_SETS = 19
+"""With fewer random sets p, at least 1 / (1 + sets), cannot be .05, whatever the heads do."""
+
 ESTIMATE = ("value", "low", "high", "n", "method")
 """A number, its interval (empty where there is none), on how many units it rests, and how."""
 

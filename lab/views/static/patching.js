@@ -15,7 +15,8 @@ function patching(el, ctx) {
     site = name => () => now().layers[name],
     redraw = restorationCurves(curves, ctx, [["residual stream", "more", site("resid")], ["MLP output", "less", site("mlp")]]);
   store.on(["patch"], () => {
-    note.textContent = `${sweepOf(now())}. ${update().note}`;
+    note.dataset.sweep = sweepOf(now());
+    note.textContent = update().note;
     redraw();
   });
   store.on(["patch", "layer", "head"], () => {

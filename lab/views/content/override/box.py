@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from lab.studies.override.results import FEWEST_SETS
 from lab.views.content.override import rows as R
 from lab.views.content.override.rows import Record, Tables
 from lab.views.content.override.words import RUNS
@@ -56,7 +57,7 @@ def _decides(zero: Record, mean: Record | None) -> Effect:
 
 def _few(row: Record) -> bool:
     """Whether there are so few random sets that p cannot be small, whatever the heads do."""
-    return 1 / (1 + R.whole(row["random_sets"])) > LEVEL
+    return R.whole(row["random_sets"]) < FEWEST_SETS
 
 
 def main_rows(frame: pd.DataFrame) -> pd.DataFrame:

@@ -21,10 +21,12 @@ A quote must occur exactly once in its passage, unless "nth" (0 = first) says wh
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import get_args
 
+from lab.data.distractors import is_wrong
 from lab.data.example import Answer, Example, Mark, Metric, Passage
 from lab.data.examples import Examples
 from lab.data.fields import Record, kind, read_jsonl
@@ -60,7 +62,7 @@ def example(record: Record, dataset: str) -> Example:
         answer_marks = find_answers(
             passages, read_off(answers) if metric == "drop" else answers, evidence
         )
-    return Example(
+    made = Example(
         id=identity,
         dataset=dataset,
         family=record.text("family", ""),
@@ -75,6 +77,15 @@ def example(record: Record, dataset: str) -> Example:
         notes=notes,
         meta=_meta(record),
     )
+    return replace(made, notes=(*notes, *_right_distractors(made)))
+
+
+def _right_distractors(made: Example) -> list[str]:
+    """Notes on distractors that no judge is shown as wrong, so that a slip does not stay unseen."""
+    right = [text for text in made.distractors if not is_wrong(made, text)]
+    return [
+        f"The distractor {text!r:.80} counts as a right answer and is not used." for text in right
+    ]
 
 
 def _passages(record: Record) -> tuple[Passage, ...]:

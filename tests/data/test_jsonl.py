@@ -100,6 +100,12 @@ def test_invisible_characters_are_removed_from_answers_with_a_note(write_jsonl: 
     assert "Invisible" in item.notes[0]
 
 
+def test_a_distractor_that_is_right_does_not_stay_unseen(write_jsonl: Write) -> None:
+    item = one(write_jsonl, distractors=["the Ann", "Bo"])
+    assert item.notes == ("The distractor 'the Ann' counts as a right answer and is not used.",)
+    assert one(write_jsonl, answers=[], distractors=["Ann", "Bo"]).notes == ()
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -7,7 +7,7 @@ N ?= 24
 OUT ?= out/builtin-$(N)
 STAMP := $(VENV)/.installed
 
-.PHONY: report test lab bench gallery clean check install
+.PHONY: report test lab bench gallery clean install
 
 install: $(STAMP)
 

@@ -107,7 +107,7 @@ def run(
         from lab.cli.headline import print_headline
         from lab.cli.progress import show_progress
         from lab.cli.transfer import run_each_beside
-        from lab.studies.beside import find_versions
+        from lab.studies.beside import BASE, find_versions
         from lab.studies.recipe import Recipe
         from lab.studies.study import run_study
 
@@ -116,7 +116,7 @@ def run(
             max_tokens, too_long, patching, dtype, demonstrations, adapter, reading, controls,
             schemes,
         )  # fmt: skip
-        find_versions(model, beside or [])
+        find_versions(model, beside or [], adapter or BASE)
         with show_progress() as progress:
             dataset, provenance = run_study(recipe, out, progress=progress)
         run_each_beside(recipe, out, beside or [])

@@ -42,7 +42,7 @@ def run_beside(
         progress: told before each example of each run.
 
     Raises:
-        LabError: as `run_study` does, or two adapters share a name.
+        LabError: as `run_study` does, two adapters share a name, or one is the study's own.
     """
     from lab.studies.study import run_study  # which loads torch: reading runs needs none
 
@@ -56,16 +56,20 @@ def run_beside(
         raise LabError(f"{folder} does not say how its prompts were written: run it anew.")
     prompting["verdict_words"] = tuple(prompting["verdict_words"])
     light = replace(recipe, patching=0, controls=0, **prompting)
-    for name, adapter in find_versions(recipe.model, adapters).items():
+    versions = find_versions(recipe.model, adapters, recipe.adapter or BASE)
+    for name, adapter in versions.items():
         chosen = replace(light, adapter=None if adapter == BASE else adapter)
         run_study(chosen, folder / BESIDE / name, progress=progress)
 
 
-def find_versions(model: str, adapters: Iterable[str]) -> dict[str, str]:
+def find_versions(model: str, adapters: Iterable[str], study: str | None = None) -> dict[str, str]:
     """The name of the run of each version of a model, once all are found to be there.
 
+    ``study`` is the version that they are run beside, if any: beside itself it would be taken for
+    a second training of the same role.
+
     Raises:
-        LabError: there is no such adapter, or two share a name.
+        LabError: there is no such adapter, two share a name, or one has the study's.
     """
     places: dict[str, str] = {}
     for adapter in adapters:
@@ -78,6 +82,12 @@ def find_versions(model: str, adapters: Iterable[str]) -> dict[str, str]:
     for adapter in places.values():
         if adapter != BASE:
             find_adapter(adapter, model)
+    own = None if study is None else run_name(study)
+    if own in places:
+        raise LabError(
+            f"The study itself is of {study}: what runs beside it must be another version than "
+            f"{places[own]}, under another name."
+        )
     return places
 
 

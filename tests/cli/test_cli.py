@@ -111,6 +111,7 @@ class TestRun:
         ("command", "told"),
         [
             (["run", "--beside", "base", "--beside", "typo"], "no adapter 'typo'"),
+            (["run", "--beside", "base"], "The study itself is of base"),
             (["transfer", "--adapter", "base", "--adapter", "typo"], "no adapter 'typo'"),
             (["transfer", "--adapter", "base"], "also --adapter both"),
             (["transfer", "--adapter", "base", "--adapter", "base"], "at least two versions"),

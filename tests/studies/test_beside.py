@@ -183,6 +183,16 @@ def test_two_runs_must_not_share_a_name(study: tuple[Recipe, Path], tmp_path: Pa
         run_beside(study[0], study[1], [str(tmp_path / name / "same") for name in "ab"])
 
 
+def test_a_version_does_not_run_beside_itself(study: tuple[Recipe, Path]) -> None:
+    recipe, folder = study
+    before = sorted((folder / "beside").iterdir())
+    with pytest.raises(LabError, match=r"The study itself is of .*judge-0"):
+        run_beside(recipe, folder, [str(recipe.adapter)])
+    with pytest.raises(LabError, match="The study itself is of base"):
+        run_beside(replace(recipe, adapter=None), folder, ["base"])
+    assert sorted((folder / "beside").iterdir()) == before
+
+
 def test_counts_below_zero_are_refused() -> None:
     with pytest.raises(LabError, match="reading is -1"):
         Recipe("m", ("builtin",), reading=-1)

@@ -152,11 +152,18 @@ def default_model() -> Finding:
 
 def hub() -> Finding:
     """Whether the Hugging Face hub answers, without a long wait."""
-    address = urlparse(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
-    host, port = address.hostname or "huggingface.co", address.port or 443
+    endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     need = "Only models and data by hub id need it; files and the default model do not."
     if os.environ.get("HF_HUB_OFFLINE", "0").upper() in ("1", "ON", "YES", "TRUE"):
         return Finding("hub", "optional", "HF_HUB_OFFLINE is set.", need)
+    address = urlparse(endpoint)
+    try:
+        host, port = address.hostname, address.port or (80 if address.scheme == "http" else 443)
+    except ValueError:  # a port that is no number
+        host = None
+    if not host:
+        told = f"HF_ENDPOINT is {endpoint!r}, which is no address such as https://huggingface.co."
+        return Finding("hub", "optional", told, need)
     try:
         with socket.create_connection((host, port), timeout=PATIENCE):
             return Finding("hub", "ok", f"{host} can be reached")

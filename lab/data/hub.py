@@ -61,13 +61,21 @@ def _download(repository: str, pattern: str) -> Path:
 
 
 def _rows(path: Path, repository: str) -> Iterator[Record]:
-    """The rows of a parquet or JSON-lines file as records."""
+    """The rows of a parquet or JSON-lines file as records; LabError if the file is damaged."""
     if path.suffix != ".parquet":
         yield from read_jsonl(path)
         return
+    from pyarrow import ArrowException
     from pyarrow.parquet import read_table
 
-    for index, row in enumerate(read_table(path).to_pylist()):
+    try:
+        rows = read_table(path).to_pylist()
+    except (ArrowException, OSError) as error:
+        raise LabError(
+            f"{repository}: {path} cannot be read ({str(error).strip():.200}). Delete it, and it "
+            "is downloaded again."
+        ) from error
+    for index, row in enumerate(rows):
         yield Record(row, f"{repository}, {path.name}, row {index}")
 
 

@@ -264,6 +264,15 @@ class TestDoctor:
         found = doctor.hub()
         assert (found.state, found.text) == ("optional", "127.0.0.1 cannot be reached.")
 
+    @pytest.mark.parametrize("endpoint", ["hub.example.org", "https://hub:port"])
+    def test_an_address_that_is_none_is_named(
+        self, monkeypatch: pytest.MonkeyPatch, endpoint: str
+    ) -> None:
+        monkeypatch.setenv("HF_ENDPOINT", endpoint)
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        assert endpoint in doctor.hub().text
+        assert "no address" in doctor.hub().text
+
     def test_a_cache_that_cannot_be_written_fails(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

@@ -126,6 +126,14 @@ def test_a_part_that_does_not_exist(hub: Callable[..., Any]) -> None:
         load_examples("squad2:hub/test")
 
 
+def test_a_damaged_table_is_named(hub: Callable[..., Any], tmp_path: Path) -> None:
+    hub("data/validation-0.parquet", SQUAD_ROWS)
+    table = tmp_path / "data" / "validation-0.parquet"
+    table.write_bytes(table.read_bytes()[:50])
+    with pytest.raises(LabError, match=r"validation-0\.parquet cannot be read .* Delete it"):
+        load_examples("squad2")
+
+
 def test_rows_of_another_layout_are_named(hub: Callable[..., Any]) -> None:
     hub("data/validation-0.parquet", [{"id": "x", "text": "y"}])
     with pytest.raises(LabError, match=r"validation-0\.parquet, row 0: no field|has no field"):
